@@ -1,0 +1,22 @@
+// Blocks made up from a seed: the same bytes on every machine, with every compiler.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "ptxgen/format.h"
+
+namespace ptxgen::reference {
+
+// `count` valid blocks of `format` whose values betray a decoder's mistakes: quants random; scales (and mins)
+// of a block's sub-blocks non-zero and all different (q2_K's sixteen 4-bit ones: neighbours different); the
+// block's f16 scales of both signs, between 2^-8 and 1 in magnitude, in every eighth block subnormal. Every
+// value is finite, in f16 too.
+std::vector<std::byte> random_blocks(Format format, std::size_t count, std::uint64_t seed);
+
+// `count` blocks of arbitrary bytes: f16 scales include NaN, Inf, zeros and subnormals (every fourth block
+// has one of these for certain), so values may be NaN or Inf.
+std::vector<std::byte> random_bytes(Format format, std::size_t count, std::uint64_t seed);
+
+}  // namespace ptxgen::reference
