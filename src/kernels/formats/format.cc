@@ -1,9 +1,18 @@
 #include "ptxgen/format.h"
 
-#include "absl/strings/match.h"
+#include <algorithm>
+
+#include "absl/strings/ascii.h"
 
 namespace ptxgen {
 namespace {
+
+bool equal_ignoring_case(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char left, char right) {
+    return absl::ascii_tolower(static_cast<unsigned char>(left)) ==
+           absl::ascii_tolower(static_cast<unsigned char>(right));
+  });
+}
 
 template <typename Predicate>
 std::optional<Format> first_format(Predicate matches) {
@@ -17,7 +26,7 @@ std::optional<Format> first_format(Predicate matches) {
 
 std::optional<Format> find_format(std::string_view name) {
   return first_format([name](const FormatInfo& format) {
-    return name == format.name || absl::EqualsIgnoreCase(name, format.ggml_name);
+    return name == format.name || equal_ignoring_case(name, format.ggml_name);
   });
 }
 
