@@ -1,0 +1,67 @@
+#include "src/reference/compare.h"
+
+#include <vector>
+
+#include "tests/support/catch.h"
+
+namespace ptxgen::reference {
+namespace {
+
+template <typename Bits>
+absl::Span<const std::byte> bytes_of(const std::vector<Bits>& values) {
+  return {reinterpret_cast<const std::byte*>(values.data()), values.size() * sizeof(Bits)};
+}
+
+template <typename Bits>
+Comparison compared(FloatType type, const std::vector<Bits>& expected, const std::vector<Bits>& actual,
+                    std::size_t keep = 4) {
+  auto comparison = compare(type, bytes_of(expected), bytes_of(actual), keep);
+  REQUIRE(comparison.ok());
+  return *comparison;
+}
+
+using F32 = std::vector<std::uint32_t>;
+using F16 = std::vector<std::uint16_t>;
+
+TEST_CASE("compare sees one bit, and the sign of zero", "[reference]") {
+  const F32 expected = {0x3f800000, 0x00000000, 0x7f800000};
+  CHECK(compared(FloatType::kF32, expected, expected).equal());
+  const Comparison found = compared(FloatType::kF32, expected, {0x3f800001, 0x80000000, 0x7f7fffff});
+  CHECK(found.mismatches == 3);
+  CHECK(found.first == std::vector<Mismatch>{{0, 0x3f800000, 0x3f800001},
+                                             {1, 0x00000000, 0x80000000},
+                                             {2, 0x7f800000, 0x7f7fffff}});
+}
+
+TEST_CASE("compare takes a NaN for a NaN and for nothing else", "[reference]") {
+  CHECK(compared(FloatType::kF32, F32{0x7fc00000}, F32{0xff800001}).equal());
+  CHECK(!compared(FloatType::kF32, F32{0x7fc00000}, F32{0x7f800000}).equal());
+  CHECK(compared(FloatType::kF16, F16{0x7e00}, F16{0xfc01}).equal());
+  CHECK(!compared(FloatType::kF16, F16{0x7e00}, F16{0x7c00}).equal());
+  CHECK(compared(FloatType::kBf16, F16{0x7fc0}, F16{0xff81}).equal());
+  // 0x7c01 is a NaN as f16, but 2.7e36 as bf16.
+  CHECK(compared(FloatType::kF16, F16{0x7c01}, F16{0x7c02}).equal());
+  CHECK(!compared(FloatType::kBf16, F16{0x7c01}, F16{0x7c02}).equal());
+}
+
+TEST_CASE("compare counts everything and keeps the first few", "[reference]") {
+  const Comparison found = compared(FloatType::kF16, F16(9, 0x3c00), F16(9, 0x4000), 2);
+  CHECK(found.values == 9);
+  CHECK(found.mismatches == 9);
+  CHECK(found.first.size() == 2);
+  CHECK(found.to_string() ==
+        "9 of 9 values differ: [0] expected 0x3c00 (1), got 0x4000 (2); [1] expected 0x3c00 (1), got 0x4000 "
+        "(2); ...");
+  CHECK(compared(FloatType::kF32, F32{}, F32{}).to_string() == "0 of 0 values differ");
+}
+
+TEST_CASE("compare refuses buffers that cannot correspond", "[reference]") {
+  const F16 three(3);
+  CHECK(compare(FloatType::kF16, bytes_of(three), bytes_of(three)).ok());
+  CHECK(compare(FloatType::kF32, bytes_of(three), bytes_of(three)).status().message() ==
+        "compare: 6 expected and 6 actual bytes are not the same whole number of 4-byte values");
+  CHECK(!compare(FloatType::kF16, bytes_of(three), bytes_of(three).first(4)).ok());
+}
+
+}  // namespace
+}  // namespace ptxgen::reference
