@@ -1,0 +1,55 @@
+// Every environment variable that ptxgen reads. None changes a result; all of them have a counterpart in an
+// options struct, which wins.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "ptxgen/export.h"
+#include "ptxgen/target.h"
+
+namespace ptxgen {
+
+struct EnvironmentVariable {
+  std::string_view name;
+  std::string_view values;         // what may be written
+  std::string_view default_value;  // in words where it is not a text
+  std::string_view meaning;
+};
+
+namespace env {
+
+inline constexpr EnvironmentVariable kDevice = {"PTXGEN_DEVICE", "auto, cuda, cuda:<index>, emulator", "auto",
+                                                "the device that Device::open() opens"};
+inline constexpr EnvironmentVariable kLibcuda = {"PTXGEN_LIBCUDA", "a file name or path", "libcuda.so.1",
+                                                 "the CUDA driver library to open"};
+inline constexpr EnvironmentVariable kDump = {
+    "PTXGEN_DUMP", "a folder", "(nothing is written)",
+    "where PTX, descriptor and ptxas log of every kernel used are written"};
+inline constexpr EnvironmentVariable kPtxas = {"PTXGEN_PTXAS", "a path",
+                                               "ptxas in PATH, else /usr/local/cuda/bin",
+                                               "the assembler behind the ptxas log of a dump"};
+inline constexpr EnvironmentVariable kEmulatorThreads = {"PTXGEN_EMULATOR_THREADS", "1 to 1024",
+                                                         "one for each processor",
+                                                         "host threads that run the emulated device"};
+inline constexpr EnvironmentVariable kEmulatorTarget = {"PTXGEN_EMULATOR_TARGET", "a target such as sm_80",
+                                                        "sm_90a", "the target that the emulated device has"};
+
+// The table, for listings.
+inline constexpr std::array<EnvironmentVariable, 6> kAll = {kDevice, kLibcuda,         kDump,
+                                                            kPtxas,  kEmulatorThreads, kEmulatorTarget};
+
+// The value as written; the empty string when the variable is unset or empty, which mean the same.
+PTXGEN_API std::string text(const EnvironmentVariable& variable);
+
+// The value in force: what is written, else the default. A value that `values` does not allow is an error
+// that names the variable.
+std::string libcuda();
+absl::StatusOr<std::uint32_t> emulator_threads();
+absl::StatusOr<Target> emulator_target();
+
+}  // namespace env
+}  // namespace ptxgen

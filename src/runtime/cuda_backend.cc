@@ -1,0 +1,454 @@
+// A CUDA device through its primary context.
+#include <array>
+#include <atomic>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "src/runtime/backend.h"
+#include "src/runtime/driver.h"
+#include "src/runtime/driver_version.h"
+#include "src/runtime/text.h"
+
+namespace ptxgen::internal {
+namespace {
+
+CUstream as_stream(Handle handle) {
+  return static_cast<CUstream>(handle);
+}
+CUevent as_event(Handle handle) {
+  return static_cast<CUevent>(handle);
+}
+CUfunction as_function(Handle handle) {
+  return static_cast<CUfunction>(handle);
+}
+
+class CudaBackend final : public Backend {
+ public:
+  CudaBackend(const Driver& driver, CUdevice device, CUcontext context, DeviceProperties properties)
+      : Backend(std::move(properties)), driver_(driver), device_(device), context_(context) {}
+  ~CudaBackend() override { (void)driver_.cuDevicePrimaryCtxRelease_v2(device_); }
+
+  absl::Status health() const override;
+
+  absl::StatusOr<std::uint64_t> allocate(std::uint64_t bytes, std::string_view name) override;
+  void free(std::uint64_t address) override { end(driver_.cuMemFree_v2, address); }
+  absl::StatusOr<void*> allocate_pinned(std::uint64_t bytes) override;
+  void free_pinned(void* data) override { end(driver_.cuMemFreeHost, data); }
+
+  absl::Status copy_in(std::uint64_t to, const void* from, std::uint64_t bytes, Handle stream) override {
+    return call("copying to the device", driver_.cuMemcpyHtoDAsync_v2, to, from, bytes, as_stream(stream));
+  }
+  absl::Status copy_out(void* to, std::uint64_t from, std::uint64_t bytes, Handle stream) override {
+    return call("copying from the device", driver_.cuMemcpyDtoHAsync_v2, to, from, bytes, as_stream(stream));
+  }
+  absl::Status copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, Handle stream) override {
+    return call("copying on the device", driver_.cuMemcpyDtoDAsync_v2, to, from, bytes, as_stream(stream));
+  }
+  absl::Status fill(std::uint64_t to, std::uint8_t value, std::uint64_t bytes, Handle stream) override {
+    return call("filling memory", driver_.cuMemsetD8Async, to, value, bytes, as_stream(stream));
+  }
+
+  absl::StatusOr<Handle> create_stream() override {
+    return create<CUstream>("creating a stream", driver_.cuStreamCreate, CU_STREAM_DEFAULT);
+  }
+  void destroy_stream(Handle stream) override { end(driver_.cuStreamDestroy_v2, as_stream(stream)); }
+  absl::Status synchronize(Handle stream) override {
+    return call("waiting for a stream", driver_.cuStreamSynchronize, as_stream(stream));
+  }
+  absl::Status synchronize_device() override {
+    return call("waiting for the device", driver_.cuCtxSynchronize);
+  }
+
+  absl::StatusOr<Handle> create_event() override {
+    return create<CUevent>("creating an event", driver_.cuEventCreate, CU_EVENT_DEFAULT);
+  }
+  void destroy_event(Handle event) override { end(driver_.cuEventDestroy_v2, as_event(event)); }
+  absl::Status record(Handle event, Handle stream) override {
+    return call("recording an event", driver_.cuEventRecord, as_event(event), as_stream(stream));
+  }
+  absl::Status wait(Handle stream, Handle event) override {
+    return call("making a stream wait for an event", driver_.cuStreamWaitEvent, as_stream(stream),
+                as_event(event), 0u);
+  }
+  absl::Status synchronize_event(Handle event) override {
+    return call("waiting for an event", driver_.cuEventSynchronize, as_event(event));
+  }
+  absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
+
+  absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
+  void unload_module(Handle module) override { end(driver_.cuModuleUnload, static_cast<CUmodule>(module)); }
+  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name) override;
+  absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle function, std::uint64_t block_threads,
+                                                std::uint64_t dynamic_shared_bytes) override;
+  absl::Status raise_dynamic_shared(Handle function, std::uint64_t bytes) override {
+    return call("allowing dynamic shared memory above 48 KiB", driver_.cuFuncSetAttribute,
+                as_function(function), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                static_cast<int>(bytes));
+  }
+  absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
+                      const LaunchOptions& options, Handle stream) override;
+
+  absl::Status begin_capture(Handle stream) override {
+    return call("beginning to record a stream", driver_.cuStreamBeginCapture_v2, as_stream(stream),
+                CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  }
+  absl::StatusOr<Handle> end_capture(Handle stream) override;
+  absl::Status launch_graph(Handle graph, Handle stream) override {
+    return call("launching a graph", driver_.cuGraphLaunch, static_cast<CUgraphExec>(graph),
+                as_stream(stream));
+  }
+  void destroy_graph(Handle graph) override {
+    end(driver_.cuGraphExecDestroy, static_cast<CUgraphExec>(graph));
+  }
+
+ private:
+  // Makes the context current for its lifetime, and restores what was current before.
+  class Current {
+   public:
+    explicit Current(const CudaBackend& backend) : driver_(backend.driver_) {
+      CUcontext current = nullptr;
+      result_ = driver_.cuCtxGetCurrent(&current);
+      if (result_ != CUDA_SUCCESS || current == backend.context_) return;
+      result_ = driver_.cuCtxPushCurrent_v2(backend.context_);
+      pushed_ = result_ == CUDA_SUCCESS;
+    }
+    Current(const Current&) = delete;
+    Current& operator=(const Current&) = delete;
+    ~Current() {
+      CUcontext popped = nullptr;
+      if (pushed_) (void)driver_.cuCtxPopCurrent_v2(&popped);
+    }
+    CUresult result() const { return result_; }
+
+   private:
+    const Driver& driver_;
+    CUresult result_;
+    bool pushed_ = false;
+  };
+
+  // Calls an entry point inside the context.
+  template <class Entry, class... Args>
+  absl::Status call(absl::string_view doing, Entry entry, Args... args) {
+    const Current current(*this);
+    return check(current.result() == CUDA_SUCCESS ? entry(args...) : current.result(), doing);
+  }
+
+  // The same for an entry point that writes a handle first.
+  template <class Object, class Entry, class... Args>
+  absl::StatusOr<Handle> create(absl::string_view doing, Entry entry, Args... args) {
+    Object object = nullptr;
+    if (absl::Status s = call(doing, entry, &object, args...); !s.ok()) return s;
+    return Handle(object);
+  }
+
+  // Calls an entry point that ends an object's life.
+  template <class Entry, class Object>
+  void end(Entry entry, Object object) {
+    const Current current(*this);
+    if (current.result() == CUDA_SUCCESS) (void)entry(object);
+  }
+
+  absl::Status check(CUresult result, absl::string_view doing);
+  absl::StatusOr<int> function_attribute(CUfunction function, CUfunction_attribute attribute);
+  absl::Status read_param_bytes(CUfunction function, FunctionInfo& info);
+
+  const Driver& driver_;
+  const CUdevice device_;
+  const CUcontext context_;
+
+  mutable absl::Mutex mutex_;
+  absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // the error that ended the context
+};
+
+absl::Status CudaBackend::health() const {
+  absl::MutexLock lock(&mutex_);
+  return lost_;
+}
+
+absl::Status CudaBackend::check(CUresult result, absl::string_view doing) {
+  if (result == CUDA_SUCCESS) return absl::OkStatus();
+  absl::Status status = driver_.status(result, doing);
+  absl::MutexLock lock(&mutex_);
+  if (lost_.ok()) {
+    if (!is_sticky(result)) return status;
+    lost_ =
+        absl::Status(status.code(),
+                     absl::StrCat(status.message(),
+                                  "; the device's context is lost: nothing more can be done on CUDA device ",
+                                  properties_.index, " in this process"));
+    return lost_;
+  }
+  return absl::Status(lost_.code(),
+                      absl::StrCat(doing, ": the device was lost before, while ", lost_.message()));
+}
+
+absl::StatusOr<std::uint64_t> CudaBackend::allocate(std::uint64_t bytes, std::string_view name) {
+  CUdeviceptr address = 0;
+  const std::string doing =
+      absl::StrCat("allocating ", bytes, " bytes for ", view(name), " on CUDA device ", properties_.index);
+  if (absl::Status s = call(doing, driver_.cuMemAlloc_v2, &address, bytes); !s.ok()) return s;
+  return address;
+}
+
+absl::StatusOr<void*> CudaBackend::allocate_pinned(std::uint64_t bytes) {
+  void* data = nullptr;
+  const std::string doing = absl::StrCat("allocating ", bytes, " bytes of pinned host memory");
+  if (absl::Status s = call(doing, driver_.cuMemAllocHost_v2, &data, bytes); !s.ok()) return s;
+  return data;
+}
+
+absl::StatusOr<float> CudaBackend::elapsed_ms(Handle start, Handle end) {
+  float ms = 0;
+  if (absl::Status s = call("measuring between two events", driver_.cuEventElapsedTime, &ms, as_event(start),
+                            as_event(end));
+      !s.ok()) {
+    return s;
+  }
+  return ms;
+}
+
+absl::StatusOr<LoadedModule> CudaBackend::load_module(const std::string& ptx) {
+  constexpr std::uintptr_t kLogBytes = 16384;
+  // The driver writes at most the size given, and ends the text with a zero where it fits.
+  std::string log(kLogBytes, '\0'), errors(kLogBytes, '\0');
+  std::array<CUjit_option, 4> options = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                                         CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  std::array<void*, 4> values = {log.data(), reinterpret_cast<void*>(kLogBytes), errors.data(),
+                                 reinterpret_cast<void*>(kLogBytes)};
+  CUmodule module = nullptr;
+  absl::Status status =
+      call("compiling PTX", driver_.cuModuleLoadDataEx, &module, static_cast<const void*>(ptx.c_str()),
+           static_cast<unsigned>(options.size()), options.data(), values.data());
+  for (std::string* text : {&log, &errors}) {
+    text->resize(std::strlen(text->c_str()));
+    absl::StripTrailingAsciiWhitespace(text);
+  }
+  if (status.ok()) return LoadedModule{module, std::move(log)};
+  std::string message = absl::StrCat(
+      status.message(), "; driver ", driver_version_text(properties_.driver_version), " for ",
+      properties_.target.to_string(), " accepts PTX ISA up to ", properties_.highest_isa.to_string());
+  if (!errors.empty()) absl::StrAppend(&message, "\n", errors);
+  if (!log.empty()) absl::StrAppend(&message, "\n", log);
+  return absl::Status(status.code(), message);
+}
+
+absl::StatusOr<int> CudaBackend::function_attribute(CUfunction function, CUfunction_attribute attribute) {
+  int value = 0;
+  if (absl::Status s =
+          call("reading a kernel's attributes", driver_.cuFuncGetAttribute, &value, attribute, function);
+      !s.ok()) {
+    return s;
+  }
+  return value;
+}
+
+absl::Status CudaBackend::read_param_bytes(CUfunction function, FunctionInfo& info) {
+  if (driver_.func_get_param_info == nullptr) return absl::OkStatus();
+  const Current current(*this);
+  std::vector<std::uint32_t> sizes;
+  std::size_t offset = 0, size = 0;
+  CUresult result = current.result();
+  while (result == CUDA_SUCCESS) {
+    result = driver_.func_get_param_info(function, sizes.size(), &offset, &size);
+    if (result == CUDA_SUCCESS) sizes.push_back(static_cast<std::uint32_t>(size));
+  }
+  // The index past the last one is an invalid value (CUDA Driver API, cuFuncGetParamInfo).
+  if (result != CUDA_ERROR_INVALID_VALUE) return check(result, "reading a kernel's parameters");
+  info.param_bytes = std::move(sizes);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const std::string& name) {
+  CUfunction function = nullptr;
+  if (absl::Status s = call(absl::StrCat("looking for the entry ", name), driver_.cuModuleGetFunction,
+                            &function, static_cast<CUmodule>(module), name.c_str());
+      !s.ok()) {
+    return s;
+  }
+  constexpr std::array<CUfunction_attribute, 4> kAttributes = {
+      CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+      CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK};
+  std::array<std::uint32_t, 4> values = {};
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    absl::StatusOr<int> value = function_attribute(function, kAttributes[i]);
+    if (!value.ok()) return value.status();
+    values[i] = static_cast<std::uint32_t>(*value);
+  }
+  LoadedFunction loaded = {function, {values[0], values[1], values[2], values[3], std::nullopt}};
+  if (absl::Status s = read_param_bytes(function, loaded.info); !s.ok()) return s;
+  return loaded;
+}
+
+absl::StatusOr<std::uint32_t> CudaBackend::max_ctas_per_sm(Handle function, std::uint64_t block_threads,
+                                                           std::uint64_t dynamic_shared_bytes) {
+  int ctas = 0;
+  if (absl::Status s =
+          call("asking for a kernel's occupancy", driver_.cuOccupancyMaxActiveBlocksPerMultiprocessor, &ctas,
+               as_function(function), static_cast<int>(block_threads), dynamic_shared_bytes);
+      !s.ok()) {
+    return s;
+  }
+  return static_cast<std::uint32_t>(ctas);
+}
+
+absl::Status CudaBackend::launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
+                                 const LaunchOptions& options, Handle stream) {
+  absl::InlinedVector<void*, 32> values;
+  for (const KernelArg& arg : args) values.push_back(const_cast<void*>(arg.data));  // the driver only reads
+
+  std::array<CUlaunchAttribute, 2> attributes = {};
+  CUlaunchConfig config = {};
+  const auto narrow = [](std::uint64_t value) { return static_cast<unsigned>(value); };
+  config.gridDimX = narrow(shape.grid.x), config.gridDimY = narrow(shape.grid.y),
+  config.gridDimZ = narrow(shape.grid.z);
+  config.blockDimX = narrow(shape.block.x), config.blockDimY = narrow(shape.block.y);
+  config.blockDimZ = narrow(shape.block.z);
+  config.sharedMemBytes = narrow(shape.dynamic_shared_bytes);
+  config.hStream = as_stream(stream);
+  config.attrs = attributes.data();
+  if (shape.cluster != Dim3()) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+    attribute.value.clusterDim.x = narrow(shape.cluster.x);
+    attribute.value.clusterDim.y = narrow(shape.cluster.y);
+    attribute.value.clusterDim.z = narrow(shape.cluster.z);
+  }
+  if (options.programmatic_dependent_launch) {
+    CUlaunchAttribute& attribute = attributes[config.numAttrs++];
+    attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+    attribute.value.programmaticStreamSerializationAllowed = 1;
+  }
+  return call("launching", driver_.cuLaunchKernelEx, &config, as_function(function), values.data(),
+              static_cast<void**>(nullptr));
+}
+
+absl::StatusOr<Handle> CudaBackend::end_capture(Handle stream) {
+  CUgraph graph = nullptr;
+  if (absl::Status s =
+          call("ending the recording of a stream", driver_.cuStreamEndCapture, as_stream(stream), &graph);
+      !s.ok()) {
+    return s;
+  }
+  CUgraphExec exec = nullptr;
+  absl::Status status =
+      call("instantiating a graph", driver_.cuGraphInstantiateWithFlags, &exec, graph, 0ull);
+  end(driver_.cuGraphDestroy, graph);
+  if (!status.ok()) return status;
+  return Handle(exec);
+}
+
+// Reads what describes a device; the first error is kept.
+class PropertyReader {
+ public:
+  PropertyReader(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
+
+  std::uint32_t attribute(CUdevice_attribute attribute) {
+    int value = 0;
+    note(driver_.cuDeviceGetAttribute(&value, attribute, device_));
+    return static_cast<std::uint32_t>(value);
+  }
+  std::string name() {
+    std::array<char, 256> text = {};
+    note(driver_.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device_));
+    return text.data();
+  }
+  std::uint64_t memory_bytes() {
+    std::size_t bytes = 0;
+    note(driver_.cuDeviceTotalMem_v2(&bytes, device_));
+    return bytes;
+  }
+  const absl::Status& status() const { return status_; }
+
+ private:
+  void note(CUresult result) { status_.Update(driver_.status(result, "reading a device's properties")); }
+
+  const Driver& driver_;
+  const CUdevice device_;
+  absl::Status status_;
+};
+
+absl::StatusOr<DeviceProperties> read_properties(const Driver& driver, CUdevice device, int index) {
+  absl::StatusOr<int> version = driver_version(driver);
+  if (!version.ok()) return version.status();
+
+  PropertyReader reader(driver, device);
+  DeviceProperties properties;
+  properties.kind = DeviceKind::kCuda;
+  properties.index = index;
+  properties.name = reader.name();
+  properties.compute_major = static_cast<int>(reader.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
+  properties.compute_minor = static_cast<int>(reader.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
+  properties.highest_isa = highest_isa(*version);
+  properties.driver_version = *version;
+  properties.sm_count = reader.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+  properties.memory_bytes = reader.memory_bytes();
+  properties.l2_bytes = reader.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
+  properties.shared_bytes_per_block = reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
+  properties.shared_bytes_per_block_optin =
+      reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+  properties.max_threads_per_block = reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
+  properties.max_block = {reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
+                          reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
+                          reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
+  properties.max_grid = {reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
+                         reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
+                         reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
+  if (!reader.status().ok()) return reader.status();
+
+  std::optional<Target> target =
+      device_target(properties.compute_major, properties.compute_minor, properties.highest_isa);
+  if (!target.has_value()) {
+    return absl::NotFoundError(absl::StrCat(
+        "CUDA device ", index, " (", properties.name, ") has compute capability ", properties.compute_major,
+        ".", properties.compute_minor, "; ptxgen needs one that runs ", kBaseTarget.to_string(), " code"));
+  }
+  properties.target = *target;
+  return properties;
+}
+
+absl::StatusOr<int> count_devices(const Driver& driver) {
+  int count = 0;
+  if (absl::Status s = driver.status(driver.cuDeviceGetCount(&count), "counting the CUDA devices"); !s.ok())
+    return s;
+  return count;
+}
+
+}  // namespace
+
+absl::StatusOr<int> count_cuda_devices(const std::string& libcuda) {
+  absl::StatusOr<const Driver*> driver = open_driver(libcuda);
+  if (!driver.ok()) return driver.status();
+  return count_devices(**driver);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> open_cuda(const std::string& libcuda, int index) {
+  absl::StatusOr<const Driver*> opened = open_driver(libcuda);
+  if (!opened.ok()) return opened.status();
+  const Driver& driver = **opened;
+  absl::StatusOr<int> count = count_devices(driver);
+  if (!count.ok()) return count.status();
+  if (index < 0 || index >= *count) {
+    return absl::NotFoundError(absl::StrCat("there is no CUDA device ", index, ": the driver has ", *count,
+                                            *count == 0 ? "" : ", counted from 0"));
+  }
+  CUdevice device = 0;
+  if (absl::Status s = driver.status(driver.cuDeviceGet(&device, index), "asking for a CUDA device"); !s.ok())
+    return s;
+  absl::StatusOr<DeviceProperties> properties = read_properties(driver, device, index);
+  if (!properties.ok()) return properties.status();
+  CUcontext context = nullptr;
+  if (absl::Status s = driver.status(driver.cuDevicePrimaryCtxRetain(&context, device),
+                                     absl::StrCat("retaining the primary context of CUDA device ", index));
+      !s.ok()) {
+    return s;
+  }
+  return std::make_unique<CudaBackend>(driver, device, context, *std::move(properties));
+}
+
+}  // namespace ptxgen::internal

@@ -1,0 +1,281 @@
+// The emulated device: every piece of work is done before the call that asks for it returns.
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "ptxgen/emulator.h"
+#include "src/runtime/backend.h"
+#include "src/runtime/text.h"
+
+namespace ptxgen::internal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Work = std::function<absl::Status()>;
+
+struct EmulatedStream {
+  absl::Mutex mutex;
+  bool recording ABSL_GUARDED_BY(mutex) = false;
+  std::vector<Work> recorded ABSL_GUARDED_BY(mutex);
+};
+
+struct EmulatedEvent {
+  absl::Mutex mutex;
+  bool happened ABSL_GUARDED_BY(mutex) = false;
+  Clock::time_point time ABSL_GUARDED_BY(mutex);
+};
+
+struct EmulatedGraph {
+  std::vector<Work> work;
+};
+
+struct EmulatedFunction {
+  std::shared_ptr<const emulator::Program> program;
+  const emulator::EntryInfo* entry;
+};
+
+struct EmulatedModule {
+  std::shared_ptr<const emulator::Program> program;
+  std::vector<EmulatedFunction> functions;  // one an entry
+};
+
+emulator::Dim3 narrow(const Dim3& dim) {
+  return {static_cast<std::uint32_t>(dim.x), static_cast<std::uint32_t>(dim.y),
+          static_cast<std::uint32_t>(dim.z)};
+}
+
+class EmulatorBackend final : public Backend {
+ public:
+  EmulatorBackend(DeviceProperties properties, std::uint32_t threads)
+      : Backend(std::move(properties)), options_{.workers = threads, .device = properties_.target} {}
+
+  // A kernel's fault ends that launch and nothing else.
+  absl::Status health() const override { return absl::OkStatus(); }
+
+  absl::StatusOr<std::uint64_t> allocate(std::uint64_t bytes, std::string_view name) override {
+    return memory_.allocate(bytes, name);
+  }
+  void free(std::uint64_t address) override { (void)memory_.free(address); }
+  absl::StatusOr<void*> allocate_pinned(std::uint64_t bytes) override;
+  void free_pinned(void* data) override { ::operator delete(data); }
+
+  absl::Status copy_in(std::uint64_t to, const void* from, std::uint64_t bytes, Handle stream) override {
+    return submit(stream, [=, this] {
+      return memory_.write(to, {static_cast<const std::byte*>(from), bytes});
+    });
+  }
+  absl::Status copy_out(void* to, std::uint64_t from, std::uint64_t bytes, Handle stream) override {
+    return submit(stream, [=, this] { return memory_.read(from, {static_cast<std::byte*>(to), bytes}); });
+  }
+  absl::Status copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, Handle stream) override;
+  absl::Status fill(std::uint64_t to, std::uint8_t value, std::uint64_t bytes, Handle stream) override {
+    return submit(stream, [=, this] { return memory_.fill(to, std::byte{value}, bytes); });
+  }
+
+  absl::StatusOr<Handle> create_stream() override { return Handle(new EmulatedStream); }
+  void destroy_stream(Handle stream) override { delete static_cast<EmulatedStream*>(stream); }
+  absl::Status synchronize(Handle) override { return absl::OkStatus(); }
+  absl::Status synchronize_device() override { return absl::OkStatus(); }
+
+  absl::StatusOr<Handle> create_event() override { return Handle(new EmulatedEvent); }
+  void destroy_event(Handle event) override { delete static_cast<EmulatedEvent*>(event); }
+  absl::Status record(Handle event, Handle stream) override;
+  absl::Status wait(Handle, Handle) override { return absl::OkStatus(); }
+  absl::Status synchronize_event(Handle) override { return absl::OkStatus(); }
+  absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
+
+  absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
+  void unload_module(Handle module) override { delete static_cast<EmulatedModule*>(module); }
+  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name) override;
+  absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle, std::uint64_t, std::uint64_t) override {
+    return absl::UnimplementedError("the emulated device has no occupancy: ask a CUDA device");
+  }
+  absl::Status raise_dynamic_shared(Handle, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
+                      const LaunchOptions& options, Handle stream) override;
+
+  absl::Status begin_capture(Handle stream) override;
+  absl::StatusOr<Handle> end_capture(Handle stream) override;
+  absl::Status launch_graph(Handle graph, Handle stream) override;
+  void destroy_graph(Handle graph) override { delete static_cast<EmulatedGraph*>(graph); }
+
+ private:
+  // Does the work, or adds it to what the stream records.
+  template <class DoWork>
+  absl::Status submit(Handle stream, DoWork work) {
+    if (stream == nullptr) return work();
+    EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
+    absl::MutexLock lock(&queue.mutex);  // two threads that share a stream take turns
+    if (!queue.recording) return work();
+    queue.recorded.push_back(std::move(work));
+    return absl::OkStatus();
+  }
+
+  emulator::Memory memory_;
+  const emulator::Options options_;
+};
+
+absl::StatusOr<void*> EmulatorBackend::allocate_pinned(std::uint64_t bytes) {
+  void* data = ::operator new(bytes, std::nothrow);
+  if (data == nullptr)
+    return absl::ResourceExhaustedError(absl::StrCat("allocating ", bytes, " bytes of host memory"));
+  return data;
+}
+
+absl::Status EmulatorBackend::copy(std::uint64_t to, std::uint64_t from, std::uint64_t bytes, Handle stream) {
+  return submit(stream, [=, this]() -> absl::Status {
+    std::vector<std::byte> between(bytes);
+    if (absl::Status s = memory_.read(from, absl::MakeSpan(between)); !s.ok()) return s;
+    return memory_.write(to, between);
+  });
+}
+
+absl::Status EmulatorBackend::record(Handle event, Handle stream) {
+  return submit(stream, [event] {
+    EmulatedEvent& mark = *static_cast<EmulatedEvent*>(event);
+    absl::MutexLock lock(&mark.mutex);
+    mark.happened = true;
+    mark.time = Clock::now();
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<float> EmulatorBackend::elapsed_ms(Handle start, Handle end) {
+  std::array<Clock::time_point, 2> times;
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    EmulatedEvent& event = *static_cast<EmulatedEvent*>(i == 0 ? start : end);
+    absl::MutexLock lock(&event.mutex);
+    if (!event.happened)
+      return absl::FailedPreconditionError("measuring between two events: one was never recorded");
+    times[i] = event.time;
+  }
+  return std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
+}
+
+absl::StatusOr<LoadedModule> EmulatorBackend::load_module(const std::string& ptx) {
+  absl::StatusOr<std::shared_ptr<const emulator::Program>> program = emulator::Program::parse(ptx);
+  if (!program.ok()) {
+    return absl::Status(program.status().code(), absl::StrCat("compiling PTX: ", program.status().message()));
+  }
+  if ((*program)->version() > properties_.highest_isa || !properties_.target.supports((*program)->target())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "compiling PTX: the text is for PTX ISA ", (*program)->version().to_string(), " and ",
+        (*program)->target().to_string(), "; the emulated device is ", properties_.target.to_string(),
+        " and accepts PTX ISA up to ", properties_.highest_isa.to_string()));
+  }
+  auto module = std::make_unique<EmulatedModule>();
+  module->program = *std::move(program);
+  for (const emulator::EntryInfo& entry : module->program->entries()) {
+    module->functions.push_back({module->program, &entry});
+  }
+  return LoadedModule{module.release(), ""};
+}
+
+absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, const std::string& name) {
+  for (EmulatedFunction& function : static_cast<EmulatedModule*>(module)->functions) {
+    const emulator::EntryInfo& entry = *function.entry;
+    if (entry.name != name) continue;
+    FunctionInfo info;
+    info.static_shared_bytes = entry.static_shared_bytes;
+    info.max_threads = properties_.max_threads_per_block;
+    for (const auto& bound : {entry.max_threads, entry.required_threads}) {
+      if (bound.has_value()) info.max_threads = static_cast<std::uint32_t>(bound->count());
+    }
+    info.param_bytes.emplace();
+    for (const emulator::ParamInfo& param : entry.params) {
+      info.param_bytes->push_back(static_cast<std::uint32_t>(param.size));
+    }
+    return LoadedFunction{&function, std::move(info)};
+  }
+  return absl::NotFoundError(
+      absl::StrCat("looking for the entry ", name, ": the module has none of that name"));
+}
+
+absl::Status EmulatorBackend::launch(Handle function, const LaunchShape& shape,
+                                     absl::Span<const KernelArg> args, const LaunchOptions&, Handle stream) {
+  if (shape.cluster != Dim3()) return absl::UnimplementedError("the emulated device has no clusters");
+  const EmulatedFunction& callee = *static_cast<const EmulatedFunction*>(function);
+  std::vector<std::byte> params(callee.entry->param_bytes);
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    std::memcpy(params.data() + callee.entry->params[i].offset, args[i].data, args[i].bytes);
+  }
+  // Programmatic dependent launch permits an overlap and asks for none.
+  return submit(stream, [this, callee, shape, params = std::move(params)] {
+    const emulator::LaunchConfig config = {
+        .grid = narrow(shape.grid),
+        .block = narrow(shape.block),
+        .dynamic_shared_bytes = static_cast<std::uint32_t>(shape.dynamic_shared_bytes),
+        .params = params};
+    return emulator::launch(*callee.program, callee.entry->name, config, memory_, options_).status();
+  });
+}
+
+absl::Status EmulatorBackend::begin_capture(Handle stream) {
+  EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
+  absl::MutexLock lock(&queue.mutex);
+  if (queue.recording)
+    return absl::FailedPreconditionError("beginning to record a stream: it is being recorded");
+  queue.recording = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Handle> EmulatorBackend::end_capture(Handle stream) {
+  EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
+  absl::MutexLock lock(&queue.mutex);
+  if (!queue.recording)
+    return absl::FailedPreconditionError("ending the recording of a stream: it is not being recorded");
+  queue.recording = false;
+  return Handle(new EmulatedGraph{std::exchange(queue.recorded, {})});
+}
+
+absl::Status EmulatorBackend::launch_graph(Handle graph, Handle stream) {
+  return submit(stream, [graph] {
+    for (const Work& work : static_cast<EmulatedGraph*>(graph)->work) {
+      if (absl::Status s = work(); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  });
+}
+
+// The most shared memory of a CTA, in KiB (CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability").
+std::uint64_t shared_kib_optin(std::uint16_t sm) {
+  switch (sm) {
+    case 75: return 64;
+    case 80:
+    case 87: return 163;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return 227;
+    default: return 99;  // 86, 89, 120, 121
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Backend> open_emulator(Target target, std::uint32_t threads) {
+  DeviceProperties properties;
+  properties.kind = DeviceKind::kEmulator;
+  properties.name = "ptxgen emulator";
+  properties.compute_major = target.sm / 10;
+  properties.compute_minor = target.sm % 10;
+  properties.target = target;
+  properties.highest_isa = {9, 0};
+  properties.sm_count = threads;  // host threads that execute CTAs
+  properties.shared_bytes_per_block = 48 * 1024;
+  properties.shared_bytes_per_block_optin = shared_kib_optin(target.sm) * 1024;
+  properties.max_threads_per_block = 1024;
+  properties.max_block = {1024, 1024, 64};
+  properties.max_grid = {2147483647, 65535, 65535};
+  return std::make_unique<EmulatorBackend>(std::move(properties), threads);
+}
+
+}  // namespace ptxgen::internal

@@ -1,0 +1,58 @@
+#include "ptxgen/environment.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "src/runtime/text.h"
+
+namespace ptxgen::env {
+namespace {
+
+using internal::view;
+
+constexpr std::uint32_t kMaxEmulatorThreads = 1024;
+
+absl::Status refuse(const EnvironmentVariable& variable, const std::string& value) {
+  return absl::InvalidArgumentError(absl::StrCat(view(variable.name), "=", value, ": allowed is ",
+                                                 view(variable.values), "; unset it for ",
+                                                 view(variable.default_value)));
+}
+
+}  // namespace
+
+std::string text(const EnvironmentVariable& variable) {
+  const char* value = std::getenv(std::string(variable.name).c_str());
+  return value == nullptr ? "" : value;
+}
+
+std::string libcuda() {
+  std::string path = text(kLibcuda);
+  return path.empty() ? std::string(kLibcuda.default_value) : path;
+}
+
+absl::StatusOr<std::uint32_t> emulator_threads() {
+  const std::string value = text(kEmulatorThreads);
+  if (value.empty()) return std::clamp(std::thread::hardware_concurrency(), 1u, kMaxEmulatorThreads);
+  std::uint32_t threads = 0;
+  if (!absl::SimpleAtoi(value, &threads) || threads == 0 || threads > kMaxEmulatorThreads) {
+    return refuse(kEmulatorThreads, value);
+  }
+  return threads;
+}
+
+absl::StatusOr<Target> emulator_target() {
+  const std::string value = text(kEmulatorTarget);
+  absl::StatusOr<Target> target =
+      Target::parse(value.empty() ? kEmulatorTarget.default_value : std::string_view(value));
+  if (!target.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(view(kEmulatorTarget.name), ": ", target.status().message()));
+  }
+  return target;
+}
+
+}  // namespace ptxgen::env

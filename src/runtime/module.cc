@@ -1,0 +1,121 @@
+#include <atomic>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "ptxgen/device.h"
+#include "src/runtime/device_state.h"
+#include "src/runtime/launch_check.h"
+#include "src/runtime/text.h"
+
+namespace ptxgen {
+namespace internal {
+
+struct ModuleState {
+  ModuleState(std::shared_ptr<DeviceState> device_, LoadedModule loaded)
+      : device(std::move(device_)), handle(loaded.handle), log(std::move(loaded.log)) {}
+  ModuleState(const ModuleState&) = delete;
+  ModuleState& operator=(const ModuleState&) = delete;
+  ~ModuleState() {
+    device->release([handle = handle](Backend& backend) { backend.unload_module(handle); });
+  }
+
+  const std::shared_ptr<DeviceState> device;
+  const Handle handle;
+  const std::string log;
+};
+
+struct FunctionState {
+  std::shared_ptr<const ModuleState> module;
+  std::string name;
+  Handle handle;
+  FunctionInfo info;
+  mutable std::atomic<bool> dynamic_shared_raised = false;
+
+  Backend& backend() const { return module->device->backend(); }
+  absl::Status allow_dynamic_shared(std::uint64_t bytes) const;
+  absl::Status named(const absl::Status& status) const {
+    return absl::Status(status.code(), absl::StrCat("kernel ", name, ": ", status.message()));
+  }
+};
+
+// The attribute allows, it reserves nothing; so it is set once, to the most that fits. Two threads may both
+// set it.
+absl::Status FunctionState::allow_dynamic_shared(std::uint64_t bytes) const {
+  const DeviceProperties& device = backend().properties();
+  if (info.static_shared_bytes + bytes <= device.shared_bytes_per_block) return absl::OkStatus();
+  if (dynamic_shared_raised.load(std::memory_order_acquire)) return absl::OkStatus();
+  const std::uint64_t most = device.shared_bytes_per_block_optin - info.static_shared_bytes;
+  if (absl::Status s = backend().raise_dynamic_shared(handle, most); !s.ok()) return s;
+  dynamic_shared_raised.store(true, std::memory_order_release);
+  return absl::OkStatus();
+}
+
+}  // namespace internal
+
+using internal::check_args;
+using internal::check_launch;
+using internal::view;
+
+absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
+  if (absl::Status s = state_->refuse_while_recording("loading a module"); !s.ok()) return s;
+  // The driver reads up to a zero, and its compiler ends at anything beyond ASCII, comments included.
+  for (std::size_t i = 0; i < ptx.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(ptx[i]);
+    if (byte != 0 && byte < 0x80) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("compiling PTX: byte ", i, " of the text is ", int{byte}, "; PTX is ASCII text"));
+  }
+  absl::StatusOr<internal::LoadedModule> loaded = state_->backend().load_module(std::string(ptx));
+  if (!loaded.ok()) return loaded.status();
+  return Module(std::make_shared<const internal::ModuleState>(state_, *std::move(loaded)));
+}
+
+absl::StatusOr<Function> Module::function(std::string_view name) const {
+  absl::StatusOr<internal::LoadedFunction> found =
+      state_->device->backend().find_function(state_->handle, std::string(name));
+  if (!found.ok()) return found.status();
+  auto function = std::make_shared<internal::FunctionState>();
+  function->module = state_;
+  function->name = std::string(name);
+  function->handle = found->handle;
+  function->info = std::move(found->info);
+  return Function(std::move(function));
+}
+
+const std::string& Module::log() const {
+  return state_->log;
+}
+
+const std::string& Function::name() const {
+  return state_->name;
+}
+const FunctionInfo& Function::info() const {
+  return state_->info;
+}
+
+absl::StatusOr<std::uint32_t> Function::max_ctas_per_sm(std::uint64_t block_threads,
+                                                        std::uint64_t dynamic_shared_bytes) const {
+  const LaunchShape shape = {.block = {block_threads}, .dynamic_shared_bytes = dynamic_shared_bytes};
+  absl::Status status = check_launch(state_->backend().properties(), state_->info, shape, {});
+  if (status.ok()) status = state_->allow_dynamic_shared(dynamic_shared_bytes);
+  if (!status.ok()) return state_->named(status);
+  return state_->backend().max_ctas_per_sm(state_->handle, block_threads, dynamic_shared_bytes);
+}
+
+absl::Status Function::launch(const Stream& stream, const LaunchShape& shape,
+                              absl::Span<const KernelArg> args, const LaunchOptions& options) const {
+  const internal::DeviceState& device = *state_->module->device;
+  if (stream.state_.get() != &device) {
+    return state_->named(absl::InvalidArgumentError(
+        absl::StrCat("compiled for ", device.description(),
+                     "; the stream is on another device: ", stream.state_->description())));
+  }
+  absl::Status status = check_launch(device.backend().properties(), state_->info, shape, options);
+  if (status.ok()) status = check_args(state_->info, args);
+  if (status.ok() && shape.grid.empty()) return status;
+  if (status.ok()) status = state_->allow_dynamic_shared(shape.dynamic_shared_bytes);
+  if (status.ok()) status = device.backend().launch(state_->handle, shape, args, options, stream.handle_);
+  return status.ok() ? status : state_->named(status);
+}
+
+}  // namespace ptxgen
