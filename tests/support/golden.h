@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "tests/support/catch.h"
+#include "tests/support/data.h"
 
 namespace ptxgen::testing {
 
@@ -31,9 +32,10 @@ std::string line_diff(std::string_view before, std::string_view after, std::size
 }  // namespace ptxgen::testing
 
 // Checks that `text` is what tests/golden/<name> holds: CHECK_GOLDEN("q4k_dequant_f16.ptx", ptx).
-#define CHECK_GOLDEN(name, text)                                                                     \
-  do {                                                                                               \
-    const auto ptxgen_verdict = ::ptxgen::testing::check_golden(PTXGEN_TEST_GOLDEN, (name), (text)); \
-    INFO(ptxgen_verdict.message);                                                                    \
-    CHECK(ptxgen_verdict.ok);                                                                        \
+#define CHECK_GOLDEN(name, text)                                                             \
+  do {                                                                                       \
+    const auto ptxgen_verdict =                                                              \
+        ::ptxgen::testing::check_golden(::ptxgen::testing::golden_folder(), (name), (text)); \
+    INFO(ptxgen_verdict.message);                                                            \
+    CHECK(ptxgen_verdict.ok);                                                                \
   } while (false)
