@@ -58,7 +58,8 @@ class PTXGEN_API Value {
   std::optional<bool> as_bool() const;
   // The characters as they stand in the file, in UTF-8 if its writer kept to the specification.
   std::optional<std::string_view> as_string() const;
-  std::optional<Array> as_array() const;
+  // The elements of an array; none when the value is no array.
+  Array elements() const;
 
  private:
   ValueType type_;

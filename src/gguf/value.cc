@@ -139,8 +139,8 @@ std::optional<std::string_view> Value::as_string() const {
   return std::string_view(reinterpret_cast<const char*>(characters.data()), characters.size());
 }
 
-std::optional<Array> Value::as_array() const {
-  if (type_ != ValueType::kArray) return std::nullopt;
+Array Value::elements() const {
+  if (type_ != ValueType::kArray) return Array(ValueType::kUint8, 0, {});
   return Array(static_cast<ValueType>(little_endian(encoding_.first(4))),
                little_endian(encoding_.subspan(4, 8)), encoding_.subspan(12));
 }
