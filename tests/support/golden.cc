@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <optional>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "tests/support/catch.h"
+#include "tests/support/data.h"
 #include "tests/support/files.h"
 
 namespace ptxgen::testing {
@@ -114,6 +117,12 @@ GoldenVerdict check_golden(const fs::path& folder, std::string_view name, std::s
                            : absl::StrCat("there is no golden ", path.string(), " yet\n");
   return {.ok = false,
           .message = absl::StrCat(what, "If the new text is right, write it with\n  ", bless_command())};
+}
+
+bool matches_golden(std::string_view name, std::string_view text) {
+  const GoldenVerdict verdict = check_golden(golden_folder(), name, text);
+  if (!verdict.ok) std::cout << verdict.message << std::endl;
+  return verdict.ok;
 }
 
 std::string line_diff(std::string_view before, std::string_view after, std::size_t max_lines) {

@@ -1,6 +1,8 @@
 #include "tests/support/golden.h"
 
+#include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -94,4 +96,16 @@ TEST_CASE("line_diff stops where a screen ends, whatever the texts' size") {
   CHECK(few == "@@ -1 +1 @@\n-line 1\n-line 2\n-line 3\n-line 4\n-line 5\n... and more\n");
   const std::string many = line_diff(numbered_lines(1, 9000), numbered_lines(20001, 29000), 2);
   CHECK(many == "@@ -1 +1 @@\n-line 1\n-line 2\n... and more\n");
+}
+
+TEST_CASE("PTXGEN_BLESS turns blessing on, and 0 turns it off") {
+  const char* before = std::getenv("PTXGEN_BLESS");
+  const std::string saved = before == nullptr ? "" : before;
+  ::unsetenv("PTXGEN_BLESS");
+  CHECK(golden_mode() == GoldenMode::kCompare);
+  ::setenv("PTXGEN_BLESS", "1", 1);
+  CHECK(golden_mode() == GoldenMode::kBless);
+  ::setenv("PTXGEN_BLESS", "0", 1);
+  CHECK(golden_mode() == GoldenMode::kCompare);
+  ::setenv("PTXGEN_BLESS", saved.c_str(), 1);
 }
