@@ -24,7 +24,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "ptxgen/device_ptr.h"
+#include "ptxgen/arguments.h"
 #include "ptxgen/export.h"
 #include "ptxgen/launch_shape.h"
 #include "ptxgen/target.h"
@@ -47,10 +47,10 @@ enum class DeviceChoice : std::uint8_t {
 
 struct DeviceOptions {
   DeviceChoice choice = DeviceChoice::kAuto;
-  int index = 0;                          // CUDA ordinal
-  std::string libcuda;                    // empty: PTXGEN_LIBCUDA, else "libcuda.so.1"
-  std::optional<Target> emulator_target;  // empty: PTXGEN_EMULATOR_TARGET, else sm_90a
-  std::uint32_t emulator_threads = 0;     // 0: PTXGEN_EMULATOR_THREADS, else one for each processor
+  int index = 0;                               // CUDA ordinal
+  std::string libcuda = {};                    // empty: PTXGEN_LIBCUDA, else "libcuda.so.1"
+  std::optional<Target> emulator_target = {};  // empty: PTXGEN_EMULATOR_TARGET, else sm_90a
+  std::uint32_t emulator_threads = 0;          // 0: PTXGEN_EMULATOR_THREADS, else one for each processor
 
   // Reads "auto", "cuda", "cuda:<index>" or "emulator".
   PTXGEN_API static absl::StatusOr<DeviceOptions> parse(std::string_view text);
@@ -153,9 +153,10 @@ class PTXGEN_API Buffer {
 
   std::uint64_t bytes() const { return bytes_; }
   std::uint64_t address() const { return address_; }
-  // The address `offset` bytes in, as kernel arguments carry it.
-  template <class T>
-  DevicePtr<T> ptr(std::uint64_t offset = 0) const {
+  // The address `offset` bytes in, as kernel arguments carry it. That it has the alignment is the caller's
+  // word: a buffer begins at a multiple of 256.
+  template <class T, std::size_t Align = alignof(T)>
+  DevicePtr<T, Align> ptr(std::uint64_t offset = 0) const {
     return {address_ + offset};
   }
 

@@ -1,16 +1,14 @@
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "ptxgen/device.h"
+#include "ptxgen/strings.h"
 #include "src/runtime/device_state.h"
-#include "src/runtime/text.h"
 
 namespace ptxgen {
 namespace {
 
 using internal::Backend;
 using internal::DeviceState;
-using internal::view;
 
 // Runs `copy` on the default stream and waits for it.
 template <class Copy>
@@ -35,15 +33,15 @@ void Buffer::swap(Buffer& other) noexcept {
 
 absl::Status Buffer::check_range(std::string_view action, std::uint64_t bytes, std::uint64_t offset) const {
   if (offset <= bytes_ && bytes <= bytes_ - offset) return absl::OkStatus();
-  return absl::OutOfRangeError(absl::StrCat(view(action), " ", bytes, " bytes at offset ", offset,
-                                            " of a buffer of ", bytes_, " bytes"));
+  return absl::OutOfRangeError(
+      str_cat(action, " ", bytes, " bytes at offset ", offset, " of a buffer of ", bytes_, " bytes"));
 }
 
 absl::Status Buffer::check_stream(const Stream& stream) const {
   if (state_ == nullptr || state_ == stream.state_) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the buffer is on ", state_->description(),
-                   ", the stream on another device: ", stream.state_->description()));
+      str_cat("the buffer is on ", state_->description(),
+              ", the stream on another device: ", stream.state_->description()));
 }
 
 absl::Status Buffer::copy_from_host(const void* source, std::uint64_t bytes, std::uint64_t offset) {

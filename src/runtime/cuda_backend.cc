@@ -8,12 +8,11 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "ptxgen/strings.h"
 #include "src/runtime/backend.h"
 #include "src/runtime/driver.h"
 #include "src/runtime/driver_version.h"
-#include "src/runtime/text.h"
 
 namespace ptxgen::internal {
 namespace {
@@ -177,28 +176,26 @@ absl::Status CudaBackend::check(CUresult result, absl::string_view doing) {
   absl::MutexLock lock(&mutex_);
   if (lost_.ok()) {
     if (!is_sticky(result)) return status;
-    lost_ =
-        absl::Status(status.code(),
-                     absl::StrCat(status.message(),
-                                  "; the device's context is lost: nothing more can be done on CUDA device ",
-                                  properties_.index, " in this process"));
+    lost_ = absl::Status(
+        status.code(),
+        str_cat(status.message(), "; the device's context is lost: nothing more can be done on CUDA device ",
+                properties_.index, " in this process"));
     return lost_;
   }
-  return absl::Status(lost_.code(),
-                      absl::StrCat(doing, ": the device was lost before, while ", lost_.message()));
+  return absl::Status(lost_.code(), str_cat(doing, ": the device was lost before, while ", lost_.message()));
 }
 
 absl::StatusOr<std::uint64_t> CudaBackend::allocate(std::uint64_t bytes, std::string_view name) {
   CUdeviceptr address = 0;
   const std::string doing =
-      absl::StrCat("allocating ", bytes, " bytes for ", view(name), " on CUDA device ", properties_.index);
+      str_cat("allocating ", bytes, " bytes for ", name, " on CUDA device ", properties_.index);
   if (absl::Status s = call(doing, driver_.cuMemAlloc_v2, &address, bytes); !s.ok()) return s;
   return address;
 }
 
 absl::StatusOr<void*> CudaBackend::allocate_pinned(std::uint64_t bytes) {
   void* data = nullptr;
-  const std::string doing = absl::StrCat("allocating ", bytes, " bytes of pinned host memory");
+  const std::string doing = str_cat("allocating ", bytes, " bytes of pinned host memory");
   if (absl::Status s = call(doing, driver_.cuMemAllocHost_v2, &data, bytes); !s.ok()) return s;
   return data;
 }
@@ -230,11 +227,11 @@ absl::StatusOr<LoadedModule> CudaBackend::load_module(const std::string& ptx) {
     absl::StripTrailingAsciiWhitespace(text);
   }
   if (status.ok()) return LoadedModule{module, std::move(log)};
-  std::string message = absl::StrCat(
-      status.message(), "; driver ", driver_version_text(properties_.driver_version), " for ",
-      properties_.target.to_string(), " accepts PTX ISA up to ", properties_.highest_isa.to_string());
-  if (!errors.empty()) absl::StrAppend(&message, "\n", errors);
-  if (!log.empty()) absl::StrAppend(&message, "\n", log);
+  std::string message =
+      str_cat(status.message(), "; driver ", driver_version_text(properties_.driver_version), " for ",
+              properties_.target.to_string(), " accepts PTX ISA up to ", properties_.highest_isa.to_string());
+  if (!errors.empty()) str_append(&message, "\n", errors);
+  if (!log.empty()) str_append(&message, "\n", log);
   return absl::Status(status.code(), message);
 }
 
@@ -266,8 +263,8 @@ absl::Status CudaBackend::read_param_bytes(CUfunction function, FunctionInfo& in
 
 absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const std::string& name) {
   CUfunction function = nullptr;
-  if (absl::Status s = call(absl::StrCat("looking for the entry ", name), driver_.cuModuleGetFunction,
-                            &function, static_cast<CUmodule>(module), name.c_str());
+  if (absl::Status s = call(str_cat("looking for the entry ", name), driver_.cuModuleGetFunction, &function,
+                            static_cast<CUmodule>(module), name.c_str());
       !s.ok()) {
     return s;
   }
@@ -404,7 +401,7 @@ absl::StatusOr<DeviceProperties> read_properties(const Driver& driver, CUdevice 
   std::optional<Target> target =
       device_target(properties.compute_major, properties.compute_minor, properties.highest_isa);
   if (!target.has_value()) {
-    return absl::NotFoundError(absl::StrCat(
+    return absl::NotFoundError(str_cat(
         "CUDA device ", index, " (", properties.name, ") has compute capability ", properties.compute_major,
         ".", properties.compute_minor, "; ptxgen needs one that runs ", kBaseTarget.to_string(), " code"));
   }
@@ -434,8 +431,8 @@ absl::StatusOr<std::unique_ptr<Backend>> open_cuda(const std::string& libcuda, i
   absl::StatusOr<int> count = count_devices(driver);
   if (!count.ok()) return count.status();
   if (index < 0 || index >= *count) {
-    return absl::NotFoundError(absl::StrCat("there is no CUDA device ", index, ": the driver has ", *count,
-                                            *count == 0 ? "" : ", counted from 0"));
+    return absl::NotFoundError(str_cat("there is no CUDA device ", index, ": the driver has ", *count,
+                                       *count == 0 ? "" : ", counted from 0"));
   }
   CUdevice device = 0;
   if (absl::Status s = driver.status(driver.cuDeviceGet(&device, index), "asking for a CUDA device"); !s.ok())
@@ -444,7 +441,7 @@ absl::StatusOr<std::unique_ptr<Backend>> open_cuda(const std::string& libcuda, i
   if (!properties.ok()) return properties.status();
   CUcontext context = nullptr;
   if (absl::Status s = driver.status(driver.cuDevicePrimaryCtxRetain(&context, device),
-                                     absl::StrCat("retaining the primary context of CUDA device ", index));
+                                     str_cat("retaining the primary context of CUDA device ", index));
       !s.ok()) {
     return s;
   }

@@ -3,30 +3,28 @@
 #include <utility>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "ptxgen/environment.h"
+#include "ptxgen/strings.h"
 #include "src/runtime/backend.h"
 #include "src/runtime/device_state.h"
 #include "src/runtime/driver_version.h"
-#include "src/runtime/text.h"
 
 namespace ptxgen {
 namespace {
 
 using internal::Backend;
 using internal::DeviceState;
-using internal::view;
 
 std::string libcuda_of(const DeviceOptions& options) {
   return options.libcuda.empty() ? env::libcuda() : options.libcuda;
 }
 
 std::string describe(const DeviceProperties& p) {
-  const std::string code = absl::StrCat(p.target.to_string(), ", PTX ISA up to ", p.highest_isa.to_string());
-  if (p.kind == DeviceKind::kEmulator) return absl::StrCat("emulated device: ", code);
-  return absl::StrCat("CUDA device ", p.index, ": ", p.name, ", ", code, ", driver for CUDA ",
-                      internal::driver_version_text(p.driver_version));
+  const std::string code = str_cat(p.target.to_string(), ", PTX ISA up to ", p.highest_isa.to_string());
+  if (p.kind == DeviceKind::kEmulator) return str_cat("emulated device: ", code);
+  return str_cat("CUDA device ", p.index, ": ", p.name, ", ", code, ", driver for CUDA ",
+                 internal::driver_version_text(p.driver_version));
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> open_emulator(const DeviceOptions& options) {
@@ -41,15 +39,15 @@ absl::StatusOr<std::unique_ptr<Backend>> open_emulator(const DeviceOptions& opti
 
 // Says how to go on without the CUDA device that could not be opened.
 absl::Status with_advice(const absl::Status& status, absl::string_view asked) {
-  return absl::Status(status.code(), absl::StrCat("opening the device \"", asked, "\": ", status.message(),
-                                                  "; to run without a GPU, ask for \"emulator\""));
+  return absl::Status(status.code(), str_cat("opening the device \"", asked, "\": ", status.message(),
+                                             "; to run without a GPU, ask for \"emulator\""));
 }
 
 }  // namespace
 
 absl::StatusOr<DeviceOptions> DeviceOptions::parse(std::string_view text) {
   DeviceOptions options;
-  absl::string_view rest = view(text);
+  absl::string_view rest(text.data(), text.size());
   if (rest == "auto") return options;
   if (rest == "emulator") {
     options.choice = DeviceChoice::kEmulator;
@@ -62,8 +60,7 @@ absl::StatusOr<DeviceOptions> DeviceOptions::parse(std::string_view text) {
       absl::SimpleAtoi(rest, &options.index)) {
     return options;
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("device \"", view(text), "\": allowed are ", view(env::kDevice.values)));
+  return absl::InvalidArgumentError(str_cat("device \"", text, "\": allowed are ", env::kDevice.values));
 }
 
 absl::StatusOr<DeviceOptions> DeviceOptions::from_environment() {
@@ -71,8 +68,7 @@ absl::StatusOr<DeviceOptions> DeviceOptions::from_environment() {
   absl::StatusOr<DeviceOptions> options =
       parse(text.empty() ? env::kDevice.default_value : std::string_view(text));
   if (options.ok()) return options;
-  return absl::Status(options.status().code(),
-                      absl::StrCat(view(env::kDevice.name), ": ", options.status().message()));
+  return absl::Status(options.status().code(), str_cat(env::kDevice.name, ": ", options.status().message()));
 }
 
 absl::StatusOr<Device> Device::open() {
@@ -92,8 +88,8 @@ absl::StatusOr<Device> Device::open(const DeviceOptions& options) {
     }
     case DeviceChoice::kCuda: {
       backend = internal::open_cuda(libcuda_of(options), options.index);
-      if (!backend.ok()) return with_advice(backend.status(), absl::StrCat("cuda:", options.index));
-      reason = absl::StrCat("CUDA device ", options.index, " was asked for");
+      if (!backend.ok()) return with_advice(backend.status(), str_cat("cuda:", options.index));
+      reason = str_cat("CUDA device ", options.index, " was asked for");
       break;
     }
     case DeviceChoice::kAuto: {
@@ -102,8 +98,7 @@ absl::StatusOr<Device> Device::open(const DeviceOptions& options) {
       if (backend.ok()) break;
       // A driver or device that is absent is no fault; one that does not work is.
       if (!absl::IsNotFound(backend.status())) return with_advice(backend.status(), "auto");
-      reason =
-          absl::StrCat("no device was named, and no CUDA device can be had: ", backend.status().message());
+      reason = str_cat("no device was named, and no CUDA device can be had: ", backend.status().message());
       backend = open_emulator(options);
       break;
     }

@@ -12,7 +12,6 @@
 #include "absl/synchronization/mutex.h"
 #include "ptxgen/emulator.h"
 #include "src/runtime/backend.h"
-#include "src/runtime/text.h"
 
 namespace ptxgen::internal {
 namespace {

@@ -6,20 +6,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_cat.h"
-#include "src/runtime/text.h"
+#include "ptxgen/strings.h"
 
 namespace ptxgen::env {
 namespace {
 
-using internal::view;
-
 constexpr std::uint32_t kMaxEmulatorThreads = 1024;
 
 absl::Status refuse(const EnvironmentVariable& variable, const std::string& value) {
-  return absl::InvalidArgumentError(absl::StrCat(view(variable.name), "=", value, ": allowed is ",
-                                                 view(variable.values), "; unset it for ",
-                                                 view(variable.default_value)));
+  return absl::InvalidArgumentError(str_cat(variable.name, "=", value, ": allowed is ", variable.values,
+                                            "; unset it for ", variable.default_value));
 }
 
 }  // namespace
@@ -49,8 +45,7 @@ absl::StatusOr<Target> emulator_target() {
   absl::StatusOr<Target> target =
       Target::parse(value.empty() ? kEmulatorTarget.default_value : std::string_view(value));
   if (!target.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(view(kEmulatorTarget.name), ": ", target.status().message()));
+    return absl::InvalidArgumentError(str_cat(kEmulatorTarget.name, ": ", target.status().message()));
   }
   return target;
 }

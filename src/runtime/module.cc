@@ -5,7 +5,6 @@
 #include "ptxgen/device.h"
 #include "src/runtime/device_state.h"
 #include "src/runtime/launch_check.h"
-#include "src/runtime/text.h"
 
 namespace ptxgen {
 namespace internal {
@@ -54,7 +53,6 @@ absl::Status FunctionState::allow_dynamic_shared(std::uint64_t bytes) const {
 
 using internal::check_args;
 using internal::check_launch;
-using internal::view;
 
 absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
   if (absl::Status s = state_->refuse_while_recording("loading a module"); !s.ok()) return s;
