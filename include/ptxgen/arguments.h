@@ -1,0 +1,74 @@
+// What a kernel is launched with. An Args struct holds everything that varies per launch; its field list says which
+// members are buffers, in which direction, and how many bytes each covers for a given descriptor.
+//
+//   struct Args {
+//     DevicePtr<const std::byte> weights;
+//     DevicePtr<float> out;
+//     static constexpr auto fields() {
+//       return std::tuple(input("weights", &Args::weights, &Dequant::weight_bytes),
+//                         output("out", &Args::out, &Dequant::out_bytes));
+//     }
+//   };
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+#include <tuple>
+
+#include "ptxgen/types.h"
+
+namespace ptxgen {
+
+// A device address as a host value, with what the kernel may rely on: the element type and the alignment in bytes.
+template <class T, std::size_t Align = alignof(T)>
+struct DevicePtr {
+  u64 address = 0;
+  using element_type = T;
+  static constexpr std::size_t kAlign = Align;
+};
+
+enum class Direction : u8 { kIn, kOut, kInOut, kScalar };
+
+// A member of Args. `Bytes` is a member function of the descriptor: u64 (D::*)(const Args&) const, the extent in bytes
+// that the kernel may touch; std::nullptr_t for a scalar.
+template <class Owner, class T, class Bytes>
+struct Argument {
+  std::string_view name;
+  T Owner::*member;
+  Direction direction;
+  Bytes bytes;
+};
+
+template <class Owner, class T, std::size_t A, class Bytes>
+constexpr auto input(std::string_view name, DevicePtr<const T, A> Owner::*member, Bytes bytes) {
+  return Argument<Owner, DevicePtr<const T, A>, Bytes>{name, member, Direction::kIn, bytes};
+}
+template <class Owner, class T, std::size_t A, class Bytes>
+constexpr auto output(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes) {
+  return Argument<Owner, DevicePtr<T, A>, Bytes>{name, member, Direction::kOut, bytes};
+}
+template <class Owner, class T, std::size_t A, class Bytes>
+constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes) {
+  return Argument<Owner, DevicePtr<T, A>, Bytes>{name, member, Direction::kInOut, bytes};
+}
+template <class Owner, DeviceType T>
+constexpr auto scalar(std::string_view name, T Owner::*member) {
+  return Argument<Owner, T, std::nullptr_t>{name, member, Direction::kScalar, nullptr};
+}
+
+namespace detail {
+template <class T>
+struct ArgumentTraits {  // a scalar
+  static constexpr Type kType = type_of<T>;
+  static constexpr std::size_t kAlign = alignof(T);
+  static constexpr bool kIsPointer = false;
+};
+template <class T, std::size_t Align>
+struct ArgumentTraits<DevicePtr<T, Align>> {
+  static constexpr Type kType = Type::kU64;
+  static constexpr std::size_t kAlign = Align;
+  static constexpr bool kIsPointer = true;
+};
+}  // namespace detail
+
+}  // namespace ptxgen

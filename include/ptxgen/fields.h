@@ -1,0 +1,156 @@
+// Field lists: what a descriptor's constants and a kernel's arguments are called, mean and may be, written once.
+//
+//   struct Dequant {
+//     u32 k = 4096;
+//     OutType out_type = OutType::kF32;
+//     static constexpr auto fields() {
+//       return std::tuple(field("k", &Dequant::k, "values in a row", {1, 1u << 20}),
+//                         field("out_type", &Dequant::out_type, "type of the results"));
+//     }
+//   };
+//
+// Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a u32 with
+// bounds, or an enumeration with a specialisation of kEnumNames.
+#pragma once
+
+#include <array>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "ptxgen/export.h"
+#include "ptxgen/strings.h"
+#include "ptxgen/types.h"
+
+namespace ptxgen {
+
+// Bounds of an integer field, both included; a legal value is a multiple of `multiple`.
+struct Bounds {
+  u32 min = 0;
+  u32 max = std::numeric_limits<u32>::max();
+  u32 multiple = 1;
+};
+
+template <class Owner, class T>
+struct Field {
+  std::string_view name;
+  T Owner::*member;
+  std::string_view meaning;
+  Bounds bounds;
+};
+
+template <class Owner, class T>
+constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::string_view meaning, Bounds bounds = {}) {
+  return {name, member, meaning, bounds};
+}
+
+// The names of an enumeration's values, in their order: a field of that type is written with them.
+template <class E>
+inline constexpr std::array<std::string_view, 0> kEnumNames = {};
+
+// A field without its types, for listings.
+struct FieldInfo {
+  std::string_view name;
+  std::string_view meaning;
+  Bounds bounds;                                 // of an integer field
+  std::vector<std::string_view> allowed_values;  // of an enumeration
+  std::string default_value;
+};
+
+namespace detail {
+
+template <class T>
+std::string field_text(const T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    return std::string(kEnumNames<T>[static_cast<std::size_t>(value)]);
+  } else {
+    return str_cat(value);
+  }
+}
+
+PTXGEN_API absl::Status parse_integer(std::string_view name, std::string_view text, u32& value);
+PTXGEN_API absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds);
+PTXGEN_API absl::Status unknown_name(std::string_view field, std::string_view text, const std::string_view* allowed,
+                                     std::size_t count);
+
+template <class T>
+absl::Status parse_field(std::string_view name, std::string_view text, T& value) {
+  if constexpr (std::is_enum_v<T>) {
+    for (std::size_t i = 0; i < kEnumNames<T>.size(); ++i) {
+      if (kEnumNames<T>[i] == text) {
+        value = static_cast<T>(i);
+        return absl::OkStatus();
+      }
+    }
+    return unknown_name(name, text, kEnumNames<T>.data(), kEnumNames<T>.size());
+  } else {
+    return parse_integer(name, text, value);
+  }
+}
+
+}  // namespace detail
+
+template <class D, class F>
+void for_each_field(F&& f) {
+  std::apply([&](const auto&... fields) { (f(fields), ...); }, D::fields());
+}
+
+// "k=4096 n=11008 out_type=f16"
+template <class D>
+std::string text_of_fields(const D& owner) {
+  std::string text;
+  for_each_field<D>([&](const auto& f) {
+    str_append(&text, text.empty() ? "" : " ", f.name, "=", detail::field_text(owner.*f.member));
+  });
+  return text;
+}
+
+template <class D>
+bool equal_fields(const D& a, const D& b) {
+  return std::apply([&](const auto&... f) { return ((a.*f.member == b.*f.member) && ...); }, D::fields());
+}
+
+template <class H, class D>
+H hash_fields(H state, const D& owner) {
+  return std::apply([&](const auto&... f) { return H::combine(std::move(state), owner.*f.member...); }, D::fields());
+}
+
+// Every integer within its bounds, or a status that names the field, its value and the rule.
+template <class D>
+absl::Status check_fields(const D& owner) {
+  absl::Status status;
+  for_each_field<D>([&](const auto& f) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(owner.*f.member)>, u32>) {
+      if (status.ok()) status = detail::check_bounds(f.name, owner.*f.member, f.bounds);
+    }
+  });
+  return status;
+}
+
+// Sets the field called `name` from its text; kNotFound when there is none.
+template <class D>
+absl::Status set_field(D& owner, std::string_view name, std::string_view text) {
+  absl::Status status = absl::NotFoundError(str_cat("no field is called '", name, "'"));
+  for_each_field<D>([&](const auto& f) {
+    if (f.name == name) status = detail::parse_field(name, text, owner.*f.member);
+  });
+  return status;
+}
+
+template <class D>
+std::vector<FieldInfo> field_infos(const D& defaults) {
+  std::vector<FieldInfo> infos;
+  for_each_field<D>([&](const auto& f) {
+    using T = std::remove_cvref_t<decltype(defaults.*f.member)>;
+    FieldInfo info{f.name, f.meaning, f.bounds, {}, detail::field_text(defaults.*f.member)};
+    if constexpr (std::is_enum_v<T>) info.allowed_values.assign(kEnumNames<T>.begin(), kEnumNames<T>.end());
+    infos.push_back(std::move(info));
+  });
+  return infos;
+}
+
+}  // namespace ptxgen

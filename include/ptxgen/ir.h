@@ -1,0 +1,166 @@
+// A kernel as data: instructions in regions. The builder writes it, the code generators read it.
+//
+// A region lists its effects (loads, stores, barriers, branches, assignments ...) in program order. Between two effects
+// lies a gap; a pure value belongs to the gap in which it was written. The schedule of a gap is canonical: values in
+// order of their first later use, operands left to right, unused values absent. See docs/building_kernels.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ptxgen/target.h"
+#include "ptxgen/types.h"
+
+namespace ptxgen {
+
+// Every instruction of the table, then the structure that regions add.
+enum class Op : u16 {
+#define PTXGEN_ROW(id, method, kind, types, results, spelling, isa, sm, section) id,
+#include "ptxgen/instruction_rows.inc"
+#undef PTXGEN_ROW
+  kVarRead,   // operand 0: variable; a value, the variable's content in the gap where it was written
+  kVarWrite,  // operand 0: variable, 1: value
+  kIf,        // operand 0: condition; regions: then, else
+  kLoop,      // operand 0: whether the first iteration runs; region: body, which yields whether to run again
+  kWhile,     // regions: condition (yields), body
+  kYield,     // operand 0: the predicate a region ends with
+};
+inline constexpr u32 kNumRows = static_cast<u32>(Op::kVarRead);
+
+enum class Kind : u8 {
+  Pure,
+  Thread,          // pure, and different from thread to thread
+  Load,
+  Store,
+  Atomic,
+  Convergent,      // exchanges between the lanes of a warp
+  Barrier,         // every thread of the CTA must arrive
+  CountedBarrier,  // as many threads as it says
+  Fence,
+  Hint,            // changes no value
+  Clock,
+  Control,
+};
+constexpr bool is_effect(Kind kind) { return kind != Kind::Pure && kind != Kind::Thread; }
+
+// How an operand's or result's type follows from the instruction's type T and, in conversions, the result type D.
+enum class Rule : u8 { None, T, W, D, pred, u16, u32, s32, u64, f16, bf16 };
+
+enum class Space : u8 { kGlobal, kShared };
+enum class Scope : u8 { kCta, kGpu, kSys };
+
+// Cache operators (PTX ISA 9.7.9 "Cache Operators"); kCs marks data that is used once.
+enum class CacheOp : u8 { kNone, kCa, kCg, kCs };
+// Eviction priority in L1 and prefetch size into L2 (PTX ISA 9.7.9, ld).
+enum class L1 : u8 { kNone, kNoAllocate, kEvictFirst, kEvictLast, kEvictNormal };
+enum class L2 : u8 { kNone, kPrefetch64B, kPrefetch128B, kPrefetch256B };
+
+struct MemoryHints {
+  CacheOp op = CacheOp::kNone;
+  L1 l1 = L1::kNone;
+  L2 l2 = L2::kNone;
+  bool operator==(const MemoryHints&) const = default;
+};
+
+// What the row's spelling leaves open besides the types.
+struct Modifiers {
+  MemoryHints hints;
+  Scope scope = Scope::kGpu;
+  Space space = Space::kGlobal;
+  u8 vector = 1;
+  bool operator==(const Modifiers&) const = default;
+};
+
+using ValueId = u32;
+inline constexpr ValueId kNoValue = ~ValueId{0};
+inline constexpr u32 kNone = ~u32{0};
+
+struct Operand {
+  enum class Form : u8 {
+    kValue,     // value, plus the byte offset `bits` where the operand is an address
+    kInteger,   // bits, two's complement
+    kF32,       // the low 32 bits
+    kF64,
+    kSymbol,    // a parameter or shared array: index `bits`
+    kVariable,  // index `bits`
+  };
+  s64 bits = 0;
+  ValueId value = kNoValue;
+  Form form = Form::kValue;
+  bool operator==(const Operand&) const = default;
+};
+
+struct Instruction {
+  Op op = Op::ret;
+  Type type = Type::kNone;  // T
+  Type to = Type::kNone;    // D
+  Modifiers modifiers;
+  u8 num_operands = 0;
+  u8 num_results = 0;
+  u32 operands = 0;         // index of the first in Kernel::operands
+  ValueId results = 0;      // the first; further ones follow
+  u32 region = 0;
+  u32 gap = 0;              // the gap a pure value belongs to, or that an effect ends
+  u32 next = kNone;         // the next effect of the region, or the next value of the gap's schedule
+  u32 inner[2] = {kNone, kNone};  // regions of kIf, kLoop, kWhile
+};
+
+struct Region {
+  u32 first = kNone, last = kNone;  // effects
+  u32 parent = kNone;
+  u32 loop = 0;                     // identifies the innermost loop around it
+  bool open = true;
+};
+
+// The scheduled values of a gap.
+struct Gap {
+  u32 first = kNone, last = kNone;
+};
+
+struct Value {
+  u32 definition = kNone;  // instruction
+  Type type = Type::kNone;
+  u32 uses = 0;
+  bool copied = false;     // a kVarRead whose variable changes while the value lives: it needs a register of its own
+};
+
+struct Parameter {
+  std::string name;
+  Type type = Type::kNone;
+};
+
+struct SharedArray {
+  std::string name;
+  u32 bytes = 0;  // 0: dynamic, sized at launch
+  u32 alignment = 1;
+};
+
+// Performance directives; 0 means not given (PTX ISA 11.4).
+struct LaunchBounds {
+  u32 maxntid[3] = {0, 0, 0};
+  u32 minnctapersm = 0;
+  u32 maxnreg = 0;
+};
+
+struct Kernel {
+  std::string name;
+  std::vector<Parameter> parameters;
+  std::vector<SharedArray> shared;
+  LaunchBounds bounds;
+
+  std::vector<Instruction> instructions;
+  std::vector<Operand> operands;
+  std::vector<Value> values;
+  std::vector<Type> variables;
+  std::vector<Region> regions;  // 0 is the kernel's body
+  std::vector<Gap> gaps;
+
+  // What the instructions used need at least.
+  PtxIsa isa = kBaseIsa;
+  Target target = kBaseTarget;
+
+  u32 static_shared_bytes() const;
+};
+
+}  // namespace ptxgen

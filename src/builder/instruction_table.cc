@@ -1,0 +1,82 @@
+#include "src/builder/instruction_table.h"
+
+namespace ptxgen {
+namespace {
+
+template <class... Rules>
+constexpr std::array<Rule, 2> results(Rules... rules) {
+  return {rules...};
+}
+
+constexpr PtxIsa isa(int version) { return {static_cast<u8>(version / 10), static_cast<u8>(version % 10)}; }
+// The sm column: a number for that target and all later ones, ARCH(90) for sm_90a alone.
+struct ArchSpecific {
+  u16 sm;
+};
+constexpr Target sm(u16 number) { return {number, false}; }
+[[maybe_unused]] constexpr Target sm(ArchSpecific arch) { return {arch.sm, true}; }
+
+using namespace type_sets;  // NOLINT: the table writes kU32 | kS32
+constexpr TypeSet kNoTypes = {};
+
+constexpr std::array<Row, kNumRows> make_table() {
+  using enum Rule;
+  return {{
+#define R(...) results(__VA_ARGS__)
+#define ARCH(number) ArchSpecific{number}
+#define PTXGEN_ROW(id, method, kind, types, results, spelling, version, target, section) \
+  Row{#id, #method, Kind::kind, types, results, spelling, isa(version), sm(target), section},
+#include "ptxgen/instruction_rows.inc"
+#undef PTXGEN_ROW
+#undef R
+#undef ARCH
+  }};
+}
+constexpr std::array<Row, kNumRows> kRows = make_table();
+
+// PTX ISA 9.7.9 "Cache Operators", "Cache Eviction Priority Hints", ld; 8.5 "Scope".
+constexpr ModifierRow kCacheOps[] = {
+    {"", {1, 0}, {10}}, {".ca", {2, 0}, {20}}, {".cg", {2, 0}, {20}}, {".cs", {2, 0}, {20}}};
+constexpr ModifierRow kL1[] = {{"", {1, 0}, {10}},
+                               {".L1::no_allocate", {7, 4}, {70}},
+                               {".L1::evict_first", {7, 4}, {70}},
+                               {".L1::evict_last", {7, 4}, {70}},
+                               {".L1::evict_normal", {7, 4}, {70}}};
+constexpr ModifierRow kL2[] = {{"", {1, 0}, {10}},
+                               {".L2::64B", {7, 4}, {75}},
+                               {".L2::128B", {7, 4}, {75}},
+                               {".L2::256B", {7, 4}, {80}}};
+constexpr ModifierRow kScopes[] = {{".cta", {6, 0}, {70}}, {".gpu", {6, 0}, {70}}, {".sys", {6, 0}, {70}}};
+
+}  // namespace
+
+const Row& row(Op op) { return kRows[static_cast<u32>(op)]; }
+const ModifierRow& row(CacheOp op) { return kCacheOps[static_cast<u32>(op)]; }
+const ModifierRow& row(L1 hint) { return kL1[static_cast<u32>(hint)]; }
+const ModifierRow& row(L2 hint) { return kL2[static_cast<u32>(hint)]; }
+const ModifierRow& row(Scope scope) { return kScopes[static_cast<u32>(scope)]; }
+
+Type resolve(Rule rule, Type t, Type d) {
+  switch (rule) {
+    case Rule::None: return Type::kNone;
+    case Rule::T: return t;
+    case Rule::D: return d;
+    case Rule::pred: return Type::kPred;
+    case Rule::u16: return Type::kU16;
+    case Rule::u32: return Type::kU32;
+    case Rule::s32: return Type::kS32;
+    case Rule::u64: return Type::kU64;
+    case Rule::f16: return Type::kF16;
+    case Rule::bf16: return Type::kBf16;
+    case Rule::W: break;
+  }
+  switch (t) {  // W: twice as wide, same signedness
+    case Type::kU16: return Type::kU32;
+    case Type::kS16: return Type::kS32;
+    case Type::kU32: return Type::kU64;
+    case Type::kS32: return Type::kS64;
+    default: return Type::kNone;
+  }
+}
+
+}  // namespace ptxgen

@@ -1,0 +1,374 @@
+#include "ptxgen/kernel_builder.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "ptxgen/strings.h"
+#include "absl/strings/escaping.h"
+#include "src/builder/divergence.h"
+#include "src/builder/instruction_table.h"
+#include "src/builder/schedule.h"
+
+namespace ptxgen {
+namespace {
+
+constexpr u32 kMaxThreadsPerCta = 1024;
+constexpr u32 kMaxRegistersPerThread = 255;
+
+bool is_identifier(std::string_view name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  return !name.empty() && letter(name[0]) && std::all_of(name.begin(), name.end(), [&](char c) {
+    return letter(c) || (c >= '0' && c <= '9') || c == '_' || c == '$';
+  });
+}
+
+u64 hash_of(const Instruction& instruction, const Operand* operands) {
+  constexpr u64 kMultiplier = 0x9e3779b97f4a7c15;
+  u64 hash = static_cast<u64>(instruction.op) * kMultiplier;
+  for (u8 i = 0; i < instruction.num_operands; ++i) {
+    hash = (hash ^ (static_cast<u64>(operands[i].bits) + operands[i].value)) * kMultiplier;
+    hash ^= hash >> 29;
+  }
+  return hash;
+}
+
+}  // namespace
+
+u32 Kernel::static_shared_bytes() const {
+  u32 end = 0;
+  for (const SharedArray& array : shared) {
+    end = (end + array.alignment - 1) / array.alignment * array.alignment + array.bytes;
+  }
+  return end;
+}
+
+KernelBuilder::KernelBuilder(std::string name, const BuildOptions& options) : options_(options) {
+  constexpr std::size_t kTypicalInstructions = 512;
+  kernel_.name = std::move(name);
+  kernel_.instructions.reserve(kTypicalInstructions);
+  kernel_.operands.reserve(3 * kTypicalInstructions);
+  kernel_.values.reserve(kTypicalInstructions);
+  kernel_.gaps.reserve(kTypicalInstructions / 4);
+  kernel_.regions.emplace_back();
+  kernel_.gaps.emplace_back();
+  if (!is_identifier(kernel_.name)) {
+    mistake(SourceLocation::current(), str_cat("the kernel name '", absl::CHexEscape(kernel_.name),
+                                                    "' is not an identifier; use ASCII letters, digits, _ and $, starting "
+                                                    "with a letter"));
+  }
+}
+
+void KernelBuilder::mistake(SourceLocation where, std::string message) {
+  if (!status_.ok()) return;
+  status_ = absl::InvalidArgumentError(
+      str_cat("kernel ", kernel_.name, ": ", where.file_name(), ":", where.line(), ": ", message));
+}
+
+// ---- Instructions ----
+
+void KernelBuilder::need(PtxIsa isa, Target target, std::string_view what, SourceLocation where) {
+  if (!options_.target.supports(target)) {
+    return mistake(where, str_cat(what, " needs ", target.to_string(), "; the kernel is built for ",
+                                       options_.target.to_string(), ". Choose another instruction for this target"));
+  }
+  if (isa > options_.max_isa) {
+    return mistake(where, str_cat(what, " needs PTX ISA ", isa.to_string(), "; the driver accepts at most ",
+                                       options_.max_isa.to_string(), ". Use a newer driver or another instruction"));
+  }
+  kernel_.isa = std::max(kernel_.isa, isa);
+  kernel_.target = std::max(kernel_.target, target);
+}
+
+bool KernelBuilder::check_input(const detail::Input& input, SourceLocation where) {
+  if (!input.exact) {
+    mistake(where, "a literal cannot be represented in the operand's type; write it in that type");
+    return false;
+  }
+  if (input.operand.form != Operand::Form::kValue) return true;
+  if (input.kernel != this) {
+    mistake(where, "an operand belongs to another kernel; a value is used only in the kernel that made it");
+    return false;
+  }
+  use(input.operand.value, where);
+  return true;
+}
+
+// A value lives in its region and those inside it. The content of a variable can stand in the variable's own register
+// as long as no assignment lies between the read and the use, also around a loop.
+void KernelBuilder::use(ValueId id, SourceLocation where) {
+  Value& value = kernel_.values[id];
+  const Instruction& definition = kernel_.instructions[value.definition];
+  if (!kernel_.regions[definition.region].open) {
+    return mistake(where, "a value is used outside the region (if_, for_, while_ body) that made it; carry it out in a Var");
+  }
+  if (definition.op == Op::kVarRead) {
+    const Operand& variable = kernel_.operands[definition.operands];
+    value.copied |= versions_[static_cast<std::size_t>(variable.bits)] != variable.value ||
+                    kernel_.regions[definition.region].loop != kernel_.regions[region_].loop;
+  }
+}
+
+ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands, Kind kind) {
+  const u32 gap = static_cast<u32>(kernel_.gaps.size() - 1);
+  u32* shared = nullptr;
+  if (!is_effect(kind)) {
+    shared = &shared_values_[hash_of(instruction, operands) % shared_values_.size()];
+    if (*shared < kernel_.instructions.size()) {
+      const Instruction& other = kernel_.instructions[*shared];
+      if (other.gap == gap && other.op == instruction.op && other.type == instruction.type && other.to == instruction.to &&
+          other.num_operands == instruction.num_operands &&
+          std::equal(operands, operands + instruction.num_operands, &kernel_.operands[other.operands])) {
+        return other.results;
+      }
+    }
+  }
+  const u32 index = static_cast<u32>(kernel_.instructions.size());
+  instruction.operands = static_cast<u32>(kernel_.operands.size());
+  instruction.results = static_cast<ValueId>(kernel_.values.size());
+  instruction.region = region_;
+  instruction.gap = gap;
+  kernel_.operands.insert(kernel_.operands.end(), operands, operands + instruction.num_operands);
+  if (shared) {
+    *shared = index;
+  } else {
+    Region& region = kernel_.regions[region_];
+    (region.last == kNone ? region.first : kernel_.instructions[region.last].next) = index;
+    region.last = index;
+    kernel_.gaps.emplace_back();
+  }
+  kernel_.instructions.push_back(instruction);
+  return instruction.results;
+}
+
+ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u8 count,
+                     SourceLocation where, KernelBuilder* kernel) {
+  KernelBuilder& k = *kernel;
+  const Row& r = row(op);
+  if (r.isa > k.kernel_.isa || r.target > k.kernel_.target) k.need(r.isa, r.target, r.spelling, where);
+  const auto need_modifier = [&](const ModifierRow& m) { k.need(m.isa, m.target, m.spelling, where); };
+  if (modifiers.hints != MemoryHints{}) {
+    need_modifier(row(modifiers.hints.op));
+    need_modifier(row(modifiers.hints.l1));
+    need_modifier(row(modifiers.hints.l2));
+    if (modifiers.hints.op != CacheOp::kNone && modifiers.hints.l1 != L1::kNone) {
+      k.mistake(where, "a cache operator and an L1 eviction priority exclude each other; give one of them");
+    }
+  }
+
+  constexpr u8 kMaxOperands = 5;
+  Operand operands[kMaxOperands];
+  for (u8 i = 0; i < count; ++i) {
+    operands[i] = inputs[i].operand;
+    if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue) operands[i] = Operand{};
+    if (inputs[i].in_register != Type::kNone && op != Op::mov) {
+      operands[i] = {0, emit(Op::mov, inputs[i].in_register, Type::kNone, {}, &inputs[i], 1, where, kernel),
+                     Operand::Form::kValue};
+    }
+  }
+  Instruction instruction;
+  instruction.op = op;
+  instruction.type = type;
+  instruction.to = to;
+  instruction.modifiers = modifiers;
+  instruction.num_operands = count;
+  instruction.num_results = static_cast<u8>(r.num_results() * modifiers.vector);
+  const u32 next = static_cast<u32>(k.kernel_.instructions.size());
+  const ValueId results = k.append(instruction, operands, r.kind);
+  if (k.kernel_.instructions.size() != next) {
+    for (u8 i = 0; i < instruction.num_results; ++i) {
+      k.kernel_.values.push_back({next, resolve(r.results[modifiers.vector > 1 ? 0 : i], type, to)});
+    }
+  }
+  if (r.kind == Kind::Barrier && k.region_ != 0) k.nested_barriers_.emplace_back(next, where);
+  return results;
+}
+
+// ---- Variables ----
+
+u32 detail::add_variable(KernelBuilder& k, Type type) {
+  k.kernel_.variables.push_back(type);
+  k.versions_.push_back(0);
+  return static_cast<u32>(k.versions_.size() - 1);
+}
+
+ValueId detail::read_variable(KernelBuilder& k, u32 variable) {
+  Instruction read;
+  read.op = Op::kVarRead;
+  read.type = k.kernel_.variables[variable];
+  read.num_operands = 1;
+  read.num_results = 1;
+  const Operand content = {variable, k.versions_[variable], Operand::Form::kVariable};
+  const u32 next = static_cast<u32>(k.kernel_.instructions.size());
+  const ValueId id = k.append(read, &content, Kind::Pure);
+  if (k.kernel_.instructions.size() != next) k.kernel_.values.push_back({next, read.type});
+  return id;
+}
+
+void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, SourceLocation where) {
+  Operand operands[] = {{variable, kNoValue, Operand::Form::kVariable}, value.operand};
+  if (value.kernel || !value.exact) k.check_input(value, where);
+  Instruction write;
+  write.op = Op::kVarWrite;
+  write.type = k.kernel_.variables[variable];
+  write.num_operands = 2;
+  k.append(write, operands, Kind::Control);
+  ++k.versions_[variable];
+}
+
+// ---- Parameters and shared memory ----
+
+void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocation where) {
+  const bool taken = std::any_of(kernel_.parameters.begin(), kernel_.parameters.end(),
+                                 [&](const Parameter& p) { return p.name == name; });
+  if (!is_identifier(name) || taken) {
+    mistake(where, str_cat("the argument name '", absl::CHexEscape(std::string(name)),
+                                "' is taken or not an identifier; give every argument its own ASCII name"));
+  }
+  kernel_.parameters.push_back({std::string(name), type});
+}
+
+ValueId KernelBuilder::load_parameter(u32 index, Type type, SourceLocation where) {
+  if (index >= kernel_.parameters.size()) {
+    mistake(where, "param: the member is not in the field list of Args; list it in Args::fields()");
+    index = 0;
+  }
+  detail::Input symbol;
+  symbol.operand = {index, kNoValue, Operand::Form::kSymbol};
+  return detail::emit(Op::ld_param, type, Type::kNone, {}, &symbol, 1, where, this);
+}
+
+ValueId KernelBuilder::shared_array(u64 bytes, u32 alignment, SourceLocation where) {
+  u32 index = static_cast<u32>(kernel_.shared.size());
+  if (bytes == 0) {  // one dynamic array, whatever it is called: every use sees the same memory
+    const auto dynamic = std::find_if(kernel_.shared.begin(), kernel_.shared.end(),
+                                      [](const SharedArray& array) { return array.bytes == 0; });
+    if (dynamic != kernel_.shared.end()) {
+      dynamic->alignment = std::max(dynamic->alignment, alignment);
+      index = static_cast<u32>(dynamic - kernel_.shared.begin());
+    }
+  }
+  if (index == kernel_.shared.size()) {
+    const u32 stored = static_cast<u32>(std::min<u64>(bytes, std::numeric_limits<u32>::max()));
+    kernel_.shared.push_back({bytes ? str_cat("shared_", index) : str_cat(kernel_.name, "_dynamic_shared"),
+                              stored, alignment});
+    if (bytes > kMaxStaticSharedBytes || kernel_.static_shared_bytes() > kMaxStaticSharedBytes) {
+      mistake(where, str_cat("static shared memory would take ", bytes, " bytes here and passes the limit of ",
+                                  kMaxStaticSharedBytes, " bytes a CTA; use dynamic_shared() for more"));
+    }
+  }
+  detail::Input symbol;
+  symbol.operand = {static_cast<s64>(kernel_.parameters.size()) + index, kNoValue, Operand::Form::kSymbol};
+  return detail::emit(Op::mov_symbol, Type::kU32, Type::kNone, {}, &symbol, 1, where, this);
+}
+
+// ---- Control flow ----
+
+u32 KernelBuilder::open_region(bool is_loop) {
+  Region region;
+  region.parent = region_;
+  region.loop = is_loop ? ++num_loops_ : kernel_.regions[region_].loop;
+  kernel_.regions.push_back(region);
+  region_ = static_cast<u32>(kernel_.regions.size() - 1);
+  return region_;
+}
+
+void KernelBuilder::close_region() {
+  kernel_.regions[region_].open = false;
+  region_ = kernel_.regions[region_].parent;
+  kernel_.gaps.emplace_back();
+}
+
+u32 KernelBuilder::begin_control(Op op, const Operand* operands, u8 count) {
+  Instruction control;
+  control.op = op;
+  control.num_operands = count;
+  append(control, operands, Kind::Control);
+  return static_cast<u32>(kernel_.instructions.size() - 1);
+}
+
+void KernelBuilder::yield(const Pred& again, SourceLocation where) {
+  const detail::Input input = {{0, again.id(), Operand::Form::kValue}, again.kernel()};
+  check_input(input, where);
+  begin_control(Op::kYield, &input.operand, 1);
+}
+
+void KernelBuilder::if_(const Pred& condition, absl::FunctionRef<void()> then, SourceLocation where) {
+  const detail::Input input = {{0, condition.id(), Operand::Form::kValue}, condition.kernel()};
+  check_input(input, where);
+  const u32 control = begin_control(Op::kIf, &input.operand, 1);
+  kernel_.instructions[control].inner[0] = open_region(false);
+  then();
+  close_region();
+}
+
+void KernelBuilder::if_(const Pred& condition, absl::FunctionRef<void()> then, absl::FunctionRef<void()> otherwise,
+                        SourceLocation where) {
+  const u32 control = static_cast<u32>(kernel_.instructions.size());
+  if_(condition, then, where);
+  const u32 branch = open_region(false);
+  kernel_.instructions[control].inner[1] = branch;
+  otherwise();
+  close_region();
+}
+
+void KernelBuilder::loop(const Operand& first, absl::FunctionRef<Pred()> body, SourceLocation where) {
+  if (first.form == Operand::Form::kValue) use(first.value, where);
+  const u32 control = begin_control(Op::kLoop, &first, 1);
+  kernel_.instructions[control].inner[0] = open_region(true);
+  yield(body(), where);
+  close_region();
+}
+
+void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRef<void()> body, SourceLocation where) {
+  const u32 control = begin_control(Op::kWhile, nullptr, 0);
+  const u32 test = open_region(true);
+  const u32 loop_id = kernel_.regions[test].loop;
+  yield(condition(), where);
+  close_region();
+  const u32 inside = open_region(false);
+  kernel_.regions[inside].loop = loop_id;
+  body();
+  close_region();
+  kernel_.instructions[control].inner[0] = test;
+  kernel_.instructions[control].inner[1] = inside;
+}
+
+// ---- Directives and the end ----
+
+void KernelBuilder::maxntid(u32 x, u32 y, u32 z) {
+  const u64 threads = static_cast<u64>(x) * y * z;
+  if (threads == 0 || threads > kMaxThreadsPerCta) {
+    mistake(SourceLocation::current(), str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ",
+                                                    kMaxThreadsPerCta, " threads"));
+  }
+  kernel_.bounds.maxntid[0] = x;
+  kernel_.bounds.maxntid[1] = y;
+  kernel_.bounds.maxntid[2] = z;
+}
+
+void KernelBuilder::minnctapersm(u32 ctas) { kernel_.bounds.minnctapersm = ctas; }
+
+void KernelBuilder::maxnreg(u32 registers) {
+  if (registers == 0 || registers > kMaxRegistersPerThread) {
+    mistake(SourceLocation::current(),
+            str_cat("maxnreg(", registers, "): a thread has 1 to ", kMaxRegistersPerThread, " registers"));
+  }
+  kernel_.bounds.maxnreg = registers;
+}
+
+absl::StatusOr<Kernel> KernelBuilder::finish() {
+  for (const TargetInfo& t : kTargets) {
+    if (t.target == kernel_.target) need(t.since, t.target, str_cat(".target ", t.target.to_string()), {});
+  }
+  if (!status_.ok()) return status_;
+  schedule(kernel_);
+  for (const u32 barrier : divergent_barriers(kernel_, nested_barriers_)) {
+    mistake(nested_barriers_[barrier].second,
+            "a barrier stands in control flow that may differ between the threads of a CTA, so some may never arrive; "
+            "move it out, or use bar_sync(id, count) for the warps that do");
+  }
+  if (!status_.ok()) return status_;
+  return std::move(kernel_);
+}
+
+}  // namespace ptxgen

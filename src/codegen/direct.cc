@@ -1,0 +1,437 @@
+// The direct code generator: walks the regions and prints each instruction by its row's spelling.
+//
+// Registers are untyped (.pred, .b16, .b32, .b64) and numbered in print order, so bits can be seen as another type
+// without an instruction. A variable has one register; its reads are that register unless they were copied.
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "ptxgen/codegen.h"
+#include "src/builder/instruction_table.h"
+#include "src/builder/schedule.h"
+#include "src/codegen/spelling.h"
+
+namespace ptxgen {
+namespace {
+
+// Appends to one growing buffer; every call first has room for a short line.
+class Writer {
+ public:
+  Writer() { text_.resize(1 << 14); }
+  void text(std::string_view part) {
+    char* at = room(part.size());
+    std::memcpy(at, part.data(), part.size());
+    end_ += part.size();
+  }
+  void character(char c) {
+    *room(1) = c;
+    ++end_;
+  }
+  template <class Int>
+  void number(Int value, int base = 10) {
+    char* at = room(24);
+    end_ += static_cast<std::size_t>(std::to_chars(at, at + 24, value, base).ptr - at);
+  }
+  // "0f3F800000": the digits of an immediate float.
+  void hex(u64 bits, int digits) {
+    char* at = room(16);
+    for (int i = 0; i < digits; ++i) at[i] = "0123456789ABCDEF"[(bits >> (4 * (digits - 1 - i))) & 15];
+    end_ += static_cast<std::size_t>(digits);
+  }
+  std::string take() {
+    text_.resize(end_);
+    return std::move(text_);
+  }
+
+ private:
+  char* room(std::size_t bytes) {
+    if (end_ + bytes > text_.size()) text_.resize(2 * (end_ + bytes));
+    return text_.data() + end_;
+  }
+  std::string text_;
+  std::size_t end_ = 0;
+};
+
+// Register classes by width, as PTX names them.
+enum class RegisterClass : u8 { kPred, kB16, kB32, kB64 };
+struct RegisterClassInfo {
+  std::string_view prefix;
+  std::string_view type;
+};
+constexpr std::array<RegisterClassInfo, 4> kRegisterClasses = {
+    {{"%p", ".pred"}, {"%rs", ".b16"}, {"%r", ".b32"}, {"%rd", ".b64"}}};
+
+RegisterClass class_of(Type type) {
+  if (type == Type::kPred) return RegisterClass::kPred;
+  switch (info(type).bytes) {
+    case 8: return RegisterClass::kB64;
+    case 4: return RegisterClass::kB32;
+    default: return RegisterClass::kB16;
+  }
+}
+
+struct Register {
+  RegisterClass kind = RegisterClass::kPred;
+  u32 number = 0;  // 0: none yet
+};
+
+class EntryPrinter {
+ public:
+  EntryPrinter(const Kernel& kernel, Writer& out)
+      : kernel_(kernel), out_(out), values_(kernel.values.size()), variables_(kernel.variables.size()) {}
+
+  void print() {
+    Writer body;
+    std::swap(out_, body);
+    walk(0);
+    instruction(Instruction{});  // ret
+    std::swap(out_, body);
+    header();
+    out_.text(body.take());
+    out_.text("}\n");
+  }
+
+ private:
+  // ---- Declarations ----
+
+  void header() {
+    out_.text("\n.visible .entry ");
+    out_.text(kernel_.name);
+    out_.text("(");
+    for (const Parameter& p : kernel_.parameters) {
+      out_.text(&p == kernel_.parameters.data() ? "\n  .param ." : ",\n  .param .");
+      out_.text(info(p.type).memory);
+      out_.character(' ');
+      out_.text(p.name);
+    }
+    out_.text(kernel_.parameters.empty() ? ")\n" : "\n)\n");
+    bounds();
+    out_.text("{\n");
+    for (std::size_t i = 0; i < kRegisterClasses.size(); ++i) {
+      if (counts_[i] == 0) continue;
+      out_.text("  .reg ");
+      out_.text(kRegisterClasses[i].type);
+      out_.character(' ');
+      out_.text(kRegisterClasses[i].prefix);
+      out_.character('<');
+      out_.number(counts_[i] + 1);
+      out_.text(">;\n");
+    }
+    for (const SharedArray& array : kernel_.shared) {
+      if (array.bytes) shared(array, "  .shared .align ");
+    }
+  }
+
+  void bounds() {
+    const LaunchBounds& b = kernel_.bounds;
+    if (b.maxntid[0]) {
+      directive(".maxntid ", b.maxntid[0]);
+      for (const u32 extent : {b.maxntid[1], b.maxntid[2]}) {
+        out_.text(", ");
+        out_.number(extent);
+      }
+      out_.character('\n');
+    }
+    if (b.minnctapersm) {
+      directive(".minnctapersm ", b.minnctapersm);
+      out_.character('\n');
+    }
+    if (b.maxnreg) {
+      directive(".maxnreg ", b.maxnreg);
+      out_.character('\n');
+    }
+  }
+
+  void directive(std::string_view name, u32 value) {
+    out_.text(name);
+    out_.number(value);
+  }
+
+ public:
+  void shared(const SharedArray& array, std::string_view prefix) {
+    out_.text(prefix);
+    out_.number(array.alignment);
+    out_.text(" .b8 ");
+    out_.text(array.name);
+    out_.character('[');
+    if (array.bytes) out_.number(array.bytes);
+    out_.text("];\n");
+  }
+
+ private:
+  // ---- Regions ----
+
+  void walk(u32 region) {
+    for (u32 i = kernel_.regions[region].first; i != kNone; i = kernel_.instructions[i].next) {
+      const Instruction& effect = kernel_.instructions[i];
+      gap(effect);
+      print_effect(effect);
+    }
+  }
+
+  // The values written before `effect`. The last one goes straight into the register of the variable it is assigned to:
+  // nothing after it in the gap can still want the old content.
+  void gap(const Instruction& effect) {
+    const Gap& values = kernel_.gaps[effect.gap];
+    for (u32 v = values.first; v != kNone; v = kernel_.instructions[v].next) {
+      const Instruction& value = kernel_.instructions[v];
+      if (value.op == Op::kVarRead) {
+        read(value);
+        continue;
+      }
+      if (v == values.last && effect.op == Op::kVarWrite) {
+        const Operand& assigned = kernel_.operands[effect.operands + 1];
+        if (assigned.form == Operand::Form::kValue && assigned.value == value.results && value.num_results == 1 &&
+            kernel_.values[assigned.value].uses == 1) {
+          values_[assigned.value] = variable(kernel_.operands[effect.operands]);
+        }
+      }
+      instruction(value);
+    }
+  }
+
+  void read(const Instruction& value) {
+    const Register source = variable(kernel_.operands[value.operands]);
+    if (kernel_.values[value.results].copied) {
+      move(define(value.results), source, value.type);
+    } else {
+      values_[value.results] = source;
+    }
+  }
+
+  void print_effect(const Instruction& effect) {
+    switch (effect.op) {
+      case Op::kVarWrite: return write(effect);
+      case Op::kIf: return branch(effect);
+      case Op::kLoop: return loop(effect);
+      case Op::kWhile: return while_loop(effect);
+      case Op::kYield: yielded_ = kernel_.operands[effect.operands]; return;
+      default: return instruction(effect);
+    }
+  }
+
+  void write(const Instruction& effect) {
+    const Register target = variable(kernel_.operands[effect.operands]);
+    const Operand& value = kernel_.operands[effect.operands + 1];
+    if (value.form == Operand::Form::kValue) {
+      const Register source = values_[value.value];
+      if (source.number == target.number) return;
+      return move(target, source, effect.type);
+    }
+    mov(target, effect.type, [&] { operand(value); });
+  }
+
+  void branch(const Instruction& effect) {
+    const u32 id = ++labels_;
+    const Operand& condition = kernel_.operands[effect.operands];
+    const bool has_else = effect.inner[1] != kNone;
+    jump(Op::bra_if_not, &condition, has_else ? "$else_" : "$end_", id);
+    walk(effect.inner[0]);
+    if (has_else) {
+      jump(Op::bra, nullptr, "$end_", id);
+      label("$else_", id);
+      walk(effect.inner[1]);
+    }
+    label("$end_", id);
+  }
+
+  // Back edges are conditional: the test stands at the end.
+  void loop(const Instruction& effect) {
+    const u32 id = ++labels_;
+    const Operand& first = kernel_.operands[effect.operands];
+    const bool may_skip = first.form == Operand::Form::kValue;
+    if (may_skip) jump(Op::bra_if_not, &first, "$end_", id);
+    label("$loop_", id);
+    walk(effect.inner[0]);
+    const Operand again = yielded_;
+    jump(Op::bra_if, &again, "$loop_", id);
+    if (may_skip) label("$end_", id);
+  }
+
+  void while_loop(const Instruction& effect) {
+    const u32 id = ++labels_;
+    jump(Op::bra, nullptr, "$test_", id);
+    label("$loop_", id);
+    walk(effect.inner[1]);
+    label("$test_", id);
+    walk(effect.inner[0]);
+    const Operand again = yielded_;
+    jump(Op::bra_if, &again, "$loop_", id);
+  }
+
+  void label(std::string_view name, u32 id) {
+    out_.text(name);
+    out_.number(id);
+    out_.text(":\n");
+  }
+
+  void jump(Op op, const Operand* condition, std::string_view target, u32 id) {
+    Instruction jump;
+    jump.op = op;
+    spell(jump, condition, [&] {
+      out_.text(target);
+      out_.number(id);
+    });
+  }
+
+  // ---- Instructions ----
+
+  void instruction(const Instruction& i) {
+    for (u8 r = 0; r < i.num_results; ++r) define(i.results + r);
+    const Operand* operands = kernel_.operands.data() + i.operands;
+    spell(i, operands, [&] { symbol(operands[0].bits); });
+  }
+
+  template <class Symbol>
+  void spell(const Instruction& i, const Operand* operands, Symbol&& print_symbol) {
+    out_.text("  ");
+    for (const Piece* piece = spelling(i.op).data(); piece->kind != Piece::Kind::kEnd; ++piece) {
+      switch (piece->kind) {
+        case Piece::Kind::kText: out_.text(piece->text); break;
+        case Piece::Kind::kType: out_.text(info(i.type).name); break;
+        case Piece::Kind::kBits: out_.text(info(i.type).bits); break;
+        case Piece::Kind::kMemory: out_.text(info(i.type).memory); break;
+        case Piece::Kind::kTo: out_.text(info(i.to).name); break;
+        case Piece::Kind::kVector: out_.text(i.modifiers.vector == 1 ? "" : i.modifiers.vector == 2 ? ".v2" : ".v4"); break;
+        case Piece::Kind::kCacheOp: out_.text(row(i.modifiers.hints.op).spelling); break;
+        case Piece::Kind::kHints:
+          out_.text(row(i.modifiers.hints.l1).spelling);
+          out_.text(row(i.modifiers.hints.l2).spelling);
+          break;
+        case Piece::Kind::kScope: out_.text(row(i.modifiers.scope).spelling); break;
+        case Piece::Kind::kSpace: out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared"); break;
+        case Piece::Kind::kResult: name(values_[i.results + piece->index]); break;
+        case Piece::Kind::kResults:
+          list(i.num_results, [&](u8 r) { name(values_[i.results + r]); });
+          break;
+        case Piece::Kind::kOperand: operand(operands[piece->index]); break;
+        case Piece::Kind::kAddress: address(operands[0]); break;
+        case Piece::Kind::kStored:
+          list(static_cast<u8>(i.num_operands - 1), [&](u8 o) { operand(operands[o + 1]); });
+          break;
+        case Piece::Kind::kSymbol: print_symbol(); break;
+        case Piece::Kind::kEnd: break;
+      }
+    }
+    out_.text(";\n");
+  }
+
+  template <class Element>
+  void list(u8 count, Element&& element) {
+    if (count == 1) return element(u8{0});
+    for (u8 i = 0; i < count; ++i) {
+      out_.text(i == 0 ? "{" : ", ");
+      element(i);
+    }
+    out_.character('}');
+  }
+
+  void operand(const Operand& o) {
+    switch (o.form) {
+      case Operand::Form::kValue: return name(values_[o.value]);
+      case Operand::Form::kInteger: return out_.number(o.bits);
+      case Operand::Form::kF32:
+        out_.text("0f");
+        return out_.hex(static_cast<u64>(o.bits), 8);
+      case Operand::Form::kF64:
+        out_.text("0d");
+        return out_.hex(static_cast<u64>(o.bits), 16);
+      case Operand::Form::kSymbol: return symbol(o.bits);
+      case Operand::Form::kVariable: return name(variables_[static_cast<std::size_t>(o.bits)]);
+    }
+  }
+
+  void address(const Operand& o) {
+    out_.character('[');
+    name(values_[o.value]);
+    if (o.bits > 0) out_.character('+');
+    if (o.bits != 0) out_.number(o.bits);
+    out_.character(']');
+  }
+
+  void symbol(s64 index) {
+    const auto i = static_cast<std::size_t>(index);
+    const std::size_t parameters = kernel_.parameters.size();
+    out_.text(i < parameters ? kernel_.parameters[i].name : kernel_.shared[i - parameters].name);
+  }
+
+  void move(Register target, Register source, Type type) {
+    mov(target, type, [&] { name(source); });
+  }
+
+  template <class Source>
+  void mov(Register target, Type type, Source&& source) {
+    out_.text("  ");
+    for (const Piece* piece = spelling(Op::mov).data(); piece->kind != Piece::Kind::kEnd; ++piece) {
+      switch (piece->kind) {
+        case Piece::Kind::kBits: out_.text(info(type).bits); break;
+        case Piece::Kind::kResult: name(target); break;
+        case Piece::Kind::kOperand: source(); break;
+        default: out_.text(piece->text);
+      }
+    }
+    out_.text(";\n");
+  }
+
+  // ---- Registers ----
+
+  Register fresh(Type type) {
+    const RegisterClass kind = class_of(type);
+    return {kind, ++counts_[static_cast<std::size_t>(kind)]};
+  }
+
+  Register define(ValueId id) {
+    if (values_[id].number == 0) values_[id] = fresh(kernel_.values[id].type);
+    return values_[id];
+  }
+
+  Register variable(const Operand& o) {
+    const auto index = static_cast<std::size_t>(o.bits);
+    if (variables_[index].number == 0) variables_[index] = fresh(kernel_.variables[index]);
+    return variables_[index];
+  }
+
+  void name(Register r) {
+    out_.text(kRegisterClasses[static_cast<std::size_t>(r.kind)].prefix);
+    out_.number(r.number);
+  }
+
+  const Kernel& kernel_;
+  Writer& out_;
+  std::vector<Register> values_;
+  std::vector<Register> variables_;
+  std::array<u32, 4> counts_{};
+  Operand yielded_;
+  u32 labels_ = 0;
+};
+
+}  // namespace
+
+std::string print_ptx(absl::Span<const Kernel> kernels) {
+  PtxIsa isa = kBaseIsa;
+  Target target = kBaseTarget;
+  for (const Kernel& kernel : kernels) {
+    isa = std::max(isa, kernel.isa);
+    target = std::max(target, kernel.target);
+  }
+  Writer out;
+  out.text(".version ");
+  out.text(isa.to_string());
+  out.text("\n.target ");
+  out.text(target.to_string());
+  out.text("\n.address_size 64\n");
+  for (const Kernel& kernel : kernels) {
+    EntryPrinter printer(kernel, out);
+    for (const SharedArray& array : kernel.shared) {
+      if (!array.bytes) printer.shared(array, "\n.extern .shared .align ");
+    }
+    printer.print();
+  }
+  return out.take();
+}
+
+std::string print_ptx(const Kernel& kernel) { return print_ptx(absl::MakeConstSpan(&kernel, 1)); }
+
+}  // namespace ptxgen
