@@ -6,6 +6,8 @@
 #include <optional>
 #include <string_view>
 
+#include "ptxgen/export.h"
+
 namespace ptxgen {
 
 // A quantised block format, spelled as in ggml. The layouts are those of ggml/src/ggml-common.h.
@@ -37,9 +39,9 @@ inline constexpr std::array<FormatInfo, 10> kFormats = {{
 constexpr const FormatInfo& info(Format format) { return kFormats[static_cast<std::size_t>(format)]; }
 
 // The format called `name` ("q4k") or, in any case, by ggml ("q4_K"); nothing when there is none.
-std::optional<Format> find_format(std::string_view name);
+PTXGEN_API std::optional<Format> find_format(std::string_view name);
 
 // The format with ggml's type number `ggml_type`; nothing when ptxgen does not read that type.
-std::optional<Format> find_format(std::uint32_t ggml_type);
+PTXGEN_API std::optional<Format> find_format(std::uint32_t ggml_type);
 
 }  // namespace ptxgen
