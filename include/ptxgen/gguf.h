@@ -46,6 +46,7 @@ class Array;
 // when the value is of another type.
 class PTXGEN_API Value {
  public:
+  // `encoding` is one whole value of `type`, as GGUF stores it.
   Value(ValueType type, absl::Span<const std::byte> encoding) : type_(type), encoding_(encoding) {}
 
   ValueType type() const { return type_; }
