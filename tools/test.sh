@@ -79,7 +79,7 @@ run_job() {
   echo "$passed" >"$results/$name.passed"
   if ((passed != expected)); then
     echo "--- $name: $passed of $expected passed (exit status $status); the end of $results/$name.log:"
-    tail -n 60 "$results/$name.log"
+    tail -n 60 "$results/$name.log" | grep -vE '^[0-9]+ passed, [0-9]+ failed$'
   fi
 }
 export -f run_job

@@ -29,9 +29,9 @@ inline constexpr EnvironmentVariable kLibcuda = {"PTXGEN_LIBCUDA", "a file name 
 inline constexpr EnvironmentVariable kDump = {
     "PTXGEN_DUMP", "a folder", "(nothing is written)",
     "where PTX, descriptor and ptxas log of every kernel used are written"};
-inline constexpr EnvironmentVariable kPtxas = {"PTXGEN_PTXAS", "a path",
-                                               "ptxas in PATH, else /usr/local/cuda/bin",
-                                               "the assembler behind the ptxas log of a dump"};
+inline constexpr EnvironmentVariable kPtxas = {
+    "PTXGEN_PTXAS", "a path", "ptxas in PATH, /usr/local/cuda/bin or ~/.cache/ptxgen/tools/bin",
+    "the assembler behind the ptxas log of a dump"};
 inline constexpr EnvironmentVariable kEmulatorThreads = {"PTXGEN_EMULATOR_THREADS", "1 to 1024",
                                                          "one for each processor",
                                                          "host threads that run the emulated device"};
