@@ -17,11 +17,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "ptxgen/environment.h"
+#include "ptxgen/strings.h"
 
 namespace ptxgen {
 namespace {
@@ -44,26 +44,25 @@ std::vector<std::string> search_folders() {
   std::vector<std::string> folders = absl::StrSplit(environment("PATH"), ':', absl::SkipEmpty());
   folders.push_back("/usr/local/cuda/bin");
   std::string cache = environment("XDG_CACHE_HOME");
-  if (cache.empty() && !environment("HOME").empty()) cache = absl::StrCat(environment("HOME"), "/.cache");
-  if (!cache.empty()) folders.push_back(absl::StrCat(cache, "/ptxgen/tools/bin"));
+  if (cache.empty() && !environment("HOME").empty()) cache = str_cat(environment("HOME"), "/.cache");
+  if (!cache.empty()) folders.push_back(str_cat(cache, "/ptxgen/tools/bin"));
   return folders;
 }
 
 absl::StatusOr<std::string> find_path() {
-  const std::string variable(env::kPtxas.name);
   const std::string named = env::text(env::kPtxas);
   if (!named.empty()) {
     if (is_executable(named)) return named;
     return absl::NotFoundError(
-        absl::StrCat(variable, "=", named, " is not an executable file; name a ptxas or unset it"));
+        str_cat(env::kPtxas.name, "=", named, " is not an executable file; name a ptxas or unset it"));
   }
   const std::vector<std::string> folders = search_folders();
   for (const std::string& folder : folders) {
-    std::string path = absl::StrCat(folder, "/ptxas");
+    std::string path = str_cat(folder, "/ptxas");
     if (is_executable(path)) return path;
   }
-  return absl::NotFoundError(absl::StrCat("no ptxas in ", absl::StrJoin(folders, ":"),
-                                          "; run tools/bootstrap.sh or set ", variable));
+  return absl::NotFoundError(str_cat("no ptxas in ", absl::StrJoin(folders, ":"),
+                                     "; run tools/bootstrap.sh or set ", env::kPtxas.name));
 }
 
 // A folder that is removed with all that is in it.
@@ -76,7 +75,7 @@ class TemporaryFolder {
     if (::mkdtemp(pattern.data()) != nullptr) {
       path_ = pattern;
     } else {
-      status_ = absl::ErrnoToStatus(errno, absl::StrCat("creating the temporary folder ", pattern));
+      status_ = absl::ErrnoToStatus(errno, str_cat("creating the temporary folder ", pattern));
     }
   }
   ~TemporaryFolder() {
@@ -87,7 +86,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   const absl::Status& status() const { return status_; }
-  std::string file(const char* name) const { return absl::StrCat(path_, "/", name); }
+  std::string file(std::string_view name) const { return str_cat(path_, "/", name); }
 
  private:
   absl::Status status_;
@@ -97,7 +96,7 @@ class TemporaryFolder {
 absl::StatusOr<std::string> read_file(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in.is_open() || in.bad()) return absl::InternalError(absl::StrCat("cannot read ", path));
+  if (!in.is_open() || in.bad()) return absl::InternalError(str_cat("cannot read ", path));
   return text;
 }
 
@@ -116,14 +115,14 @@ absl::StatusOr<int> run(std::vector<std::string> arguments, const std::string& l
   pid_t child = 0;
   const int spawned = ::posix_spawn(&child, argv[0], &actions, nullptr, argv.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
-  if (spawned != 0) return absl::ErrnoToStatus(spawned, absl::StrCat("starting ", arguments[0]));
+  if (spawned != 0) return absl::ErrnoToStatus(spawned, str_cat("starting ", arguments[0]));
 
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
-    if (errno != EINTR) return absl::ErrnoToStatus(errno, absl::StrCat("waiting for ", arguments[0]));
+    if (errno != EINTR) return absl::ErrnoToStatus(errno, str_cat("waiting for ", arguments[0]));
   }
   if (WIFSIGNALED(status)) {
-    return absl::InternalError(absl::StrCat(arguments[0], " was ended by signal ", WTERMSIG(status)));
+    return absl::InternalError(str_cat(arguments[0], " was ended by signal ", WTERMSIG(status)));
   }
   return WEXITSTATUS(status);
 }
@@ -217,8 +216,8 @@ absl::StatusOr<Ptxas> Ptxas::find() {
   absl::StatusOr<std::string> version = read_file(log);
   if (!version.ok()) return version.status();
   if (*exit != 0 || !absl::StrContains(*version, "release")) {
-    return absl::FailedPreconditionError(absl::StrCat(ptxas.path_, " --version failed (exit status ", *exit,
-                                                      "), so it is no ptxas: ", *version));
+    return absl::FailedPreconditionError(
+        str_cat(ptxas.path_, " --version failed (exit status ", *exit, "), so it is no ptxas: ", *version));
   }
   ptxas.version_ = *std::move(version);
   return ptxas;
@@ -231,13 +230,12 @@ absl::StatusOr<PtxasReport> Ptxas::assemble(std::string_view ptx, Target target)
   std::ofstream out(input, std::ios::binary);
   out << ptx;
   out.close();
-  if (!out) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", input));
+  if (!out) return absl::ResourceExhaustedError(str_cat("cannot write ", input));
 
   const std::string log = folder.file("log");
-  const absl::StatusOr<int> exit =
-      run({path_, std::string(kFlags), absl::StrCat("-arch=", target.to_string()), "-o",
-           folder.file("kernel.cubin"), input},
-          log);
+  const absl::StatusOr<int> exit = run({path_, std::string(kFlags), str_cat("-arch=", target.to_string()),
+                                        "-o", folder.file("kernel.cubin"), input},
+                                       log);
   if (!exit.ok()) return exit.status();
   absl::StatusOr<std::string> text = read_file(log);
   if (!text.ok()) return text.status();

@@ -52,7 +52,7 @@ failed=0
 for compiler in g++ clang++; do
   for unit in "${headers[@]/#ptxgen\//}" hostile.cc; do
     text=$work/${unit/%.h/.alone.cc}
-    if ! $(command -v ccache || true) "$compiler" -std=c++20 -O0 -Wall -Wextra -Wpedantic -Wshadow -Werror -I "$source/include" \
+    if ! $(command -v ccache || true) "$compiler" -std=c++20 -O0 -Wall -Wextra -Wpedantic -Werror -I "$source/include" \
       -c "$text" -o "$text.$compiler.o"; then
       echo "^ $compiler, $unit"
       failed=1
