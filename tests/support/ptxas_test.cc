@@ -47,6 +47,12 @@ std::string crowded(int live) {
   return ptx + "ret;\n}\n";
 }
 
+// Assembles without a memory: these tests are about what ptxas and its reader say now.
+PtxasReport assemble_afresh(std::string_view ptx, Target target) {
+  const ScratchFolder folder;
+  return PtxasHarness(Ptxas::find(), folder.path()).assemble(ptx, target);
+}
+
 std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) files.push_back(entry.path());
@@ -56,7 +62,7 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
 }  // namespace
 
 TEST_CASE("ptxas reports each entry of good PTX") {
-  const PtxasReport report = assemble(two_entries(1024), kSm75);
+  const PtxasReport report = assemble_afresh(two_entries(1024), kSm75);
   INFO(report.log);
   REQUIRE(report.ok);
   REQUIRE(report.entries.size() == 2);
@@ -77,7 +83,7 @@ TEST_CASE("ptxas reports each entry of good PTX") {
 }
 
 TEST_CASE("ptxas reports spills") {
-  const PtxasReport report = assemble(crowded(64), kSm75);
+  const PtxasReport report = assemble_afresh(crowded(64), kSm75);
   INFO(report.log);
   REQUIRE(report.ok);
   REQUIRE(report.entries.size() == 1);
@@ -89,8 +95,8 @@ TEST_CASE("ptxas reports spills") {
 }
 
 TEST_CASE("ptxas refuses bad PTX with the line in the log") {
-  const PtxasReport report =
-      assemble(".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry e()\n{\nretire;\n}\n", kSm75);
+  const PtxasReport report = assemble_afresh(
+      ".version 6.3\n.target sm_75\n.address_size 64\n.visible .entry e()\n{\nretire;\n}\n", kSm75);
   CHECK_FALSE(report.ok);
   CHECK(report.entries.empty());
   CAPTURE(report.log);
@@ -100,8 +106,8 @@ TEST_CASE("ptxas refuses bad PTX with the line in the log") {
 TEST_CASE("ptxas names the requirement of a target or version too low") {
   const std::string for_sm90 =
       ".version 7.8\n.target sm_90\n.address_size 64\n.visible .entry e()\n{\nret;\n}\n";
-  CHECK(assemble(for_sm90, kSm90a).ok);
-  const PtxasReport too_old = assemble(for_sm90, kSm75);
+  CHECK(assemble_afresh(for_sm90, kSm90a).ok);
+  const PtxasReport too_old = assemble_afresh(for_sm90, kSm75);
   CHECK_FALSE(too_old.ok);
   CAPTURE(too_old.log);
   CHECK(absl::StrContains(too_old.log, "SM version specified by .target is higher"));
