@@ -1,5 +1,5 @@
-// What a kernel is launched with. An Args struct holds everything that varies per launch; its field list says which
-// members are buffers, in which direction, and how many bytes each covers for a given descriptor.
+// What a kernel is launched with. An Args struct holds everything that varies per launch; its field list says
+// which members are buffers, in which direction, and how many bytes each covers for a given descriptor.
 //
 //   struct Args {
 //     DevicePtr<const std::byte> weights;
@@ -19,7 +19,8 @@
 
 namespace ptxgen {
 
-// A device address as a host value, with what the kernel may rely on: the element type and the alignment in bytes.
+// A device address as a host value, with what the kernel may rely on: the element type and the alignment in
+// bytes.
 template <class T, std::size_t Align = alignof(T)>
 struct DevicePtr {
   u64 address = 0;
@@ -29,31 +30,38 @@ struct DevicePtr {
 
 enum class Direction : u8 { kIn, kOut, kInOut, kScalar };
 
-// A member of Args. `Bytes` is a member function of the descriptor: u64 (D::*)(const Args&) const, the extent in bytes
-// that the kernel may touch; std::nullptr_t for a scalar.
-template <class Owner, class T, class Bytes>
+// A member of Args. `Bytes` is a member function of the descriptor: u64 (D::*)(const Args&) const, the extent
+// in bytes that the kernel may touch; std::nullptr_t for a scalar. `Alignment` is one too: std::size_t
+// (D::*)() const, where the alignment that the kernel relies on is not the pointer type's.
+template <class Owner, class T, class Bytes, class Alignment = std::nullptr_t>
 struct Argument {
   std::string_view name;
   T Owner::*member;
   Direction direction;
   Bytes bytes;
+  Alignment alignment;
 };
 
-template <class Owner, class T, std::size_t A, class Bytes>
-constexpr auto input(std::string_view name, DevicePtr<const T, A> Owner::*member, Bytes bytes) {
-  return Argument<Owner, DevicePtr<const T, A>, Bytes>{name, member, Direction::kIn, bytes};
+template <class Owner, class T, std::size_t A, class Bytes, class Alignment = std::nullptr_t>
+constexpr auto input(std::string_view name, DevicePtr<const T, A> Owner::*member, Bytes bytes,
+                     Alignment alignment = nullptr) {
+  return Argument<Owner, DevicePtr<const T, A>, Bytes, Alignment>{name, member, Direction::kIn, bytes,
+                                                                  alignment};
 }
-template <class Owner, class T, std::size_t A, class Bytes>
-constexpr auto output(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes) {
-  return Argument<Owner, DevicePtr<T, A>, Bytes>{name, member, Direction::kOut, bytes};
+template <class Owner, class T, std::size_t A, class Bytes, class Alignment = std::nullptr_t>
+constexpr auto output(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
+                      Alignment alignment = nullptr) {
+  return Argument<Owner, DevicePtr<T, A>, Bytes, Alignment>{name, member, Direction::kOut, bytes, alignment};
 }
-template <class Owner, class T, std::size_t A, class Bytes>
-constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes) {
-  return Argument<Owner, DevicePtr<T, A>, Bytes>{name, member, Direction::kInOut, bytes};
+template <class Owner, class T, std::size_t A, class Bytes, class Alignment = std::nullptr_t>
+constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
+                     Alignment alignment = nullptr) {
+  return Argument<Owner, DevicePtr<T, A>, Bytes, Alignment>{name, member, Direction::kInOut, bytes,
+                                                            alignment};
 }
 template <class Owner, DeviceType T>
 constexpr auto scalar(std::string_view name, T Owner::*member) {
-  return Argument<Owner, T, std::nullptr_t>{name, member, Direction::kScalar, nullptr};
+  return Argument<Owner, T, std::nullptr_t>{name, member, Direction::kScalar, nullptr, nullptr};
 }
 
 namespace detail {

@@ -11,8 +11,8 @@ namespace ptxgen {
 
 enum class Codegen : u8 { kDirect };
 
-// A PTX module with one entry per kernel, in ASCII. `.version` and `.target` are the lowest that all of them need.
-// The text depends on the kernels alone: two processes, two host compilers print the same bytes.
+// A PTX module with one entry per kernel, in ASCII. `.version` and `.target` are the lowest that all of them
+// need. The text depends on the kernels alone: two processes, two host compilers print the same bytes.
 PTXGEN_API std::string print_ptx(absl::Span<const Kernel> kernels);
 PTXGEN_API std::string print_ptx(const Kernel& kernel);
 

@@ -1,4 +1,5 @@
-// Field lists: what a descriptor's constants and a kernel's arguments are called, mean and may be, written once.
+// Field lists: what a descriptor's constants and a kernel's arguments are called, mean and may be, written
+// once.
 //
 //   struct Dequant {
 //     u32 k = 4096;
@@ -9,8 +10,8 @@
 //     }
 //   };
 //
-// Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a u32 with
-// bounds, or an enumeration with a specialisation of kEnumNames.
+// Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a
+// u32 with bounds, or an enumeration with a specialisation of kEnumNames.
 #pragma once
 
 #include <array>
@@ -41,10 +42,18 @@ struct Field {
   T Owner::*member;
   std::string_view meaning;
   Bounds bounds;
+  bool fixed = false;  // part of the kernel's name, not an option
 };
 
+// A field that the kernel's name already gives. It counts for equality and hash, and shows in no listing.
 template <class Owner, class T>
-constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::string_view meaning, Bounds bounds = {}) {
+constexpr Field<Owner, T> fixed_field(std::string_view name, T Owner::*member) {
+  return {name, member, "", {}, true};
+}
+
+template <class Owner, class T>
+constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::string_view meaning,
+                                Bounds bounds = {}) {
   return {name, member, meaning, bounds};
 }
 
@@ -66,6 +75,7 @@ namespace detail {
 template <class T>
 std::string field_text(const T& value) {
   if constexpr (std::is_enum_v<T>) {
+    if constexpr (kEnumNames<T>.empty()) return {};
     return std::string(kEnumNames<T>[static_cast<std::size_t>(value)]);
   } else {
     return str_cat(value);
@@ -74,8 +84,8 @@ std::string field_text(const T& value) {
 
 PTXGEN_API absl::Status parse_integer(std::string_view name, std::string_view text, u32& value);
 PTXGEN_API absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds);
-PTXGEN_API absl::Status unknown_name(std::string_view field, std::string_view text, const std::string_view* allowed,
-                                     std::size_t count);
+PTXGEN_API absl::Status unknown_name(std::string_view field, std::string_view text,
+                                     const std::string_view* allowed, std::size_t count);
 
 template <class T>
 absl::Status parse_field(std::string_view name, std::string_view text, T& value) {
@@ -104,7 +114,8 @@ template <class D>
 std::string text_of_fields(const D& owner) {
   std::string text;
   for_each_field<D>([&](const auto& f) {
-    str_append(&text, text.empty() ? "" : " ", f.name, "=", detail::field_text(owner.*f.member));
+    if (!f.fixed)
+      str_append(&text, text.empty() ? "" : " ", f.name, "=", detail::field_text(owner.*f.member));
   });
   return text;
 }
@@ -116,7 +127,8 @@ bool equal_fields(const D& a, const D& b) {
 
 template <class H, class D>
 H hash_fields(H state, const D& owner) {
-  return std::apply([&](const auto&... f) { return H::combine(std::move(state), owner.*f.member...); }, D::fields());
+  return std::apply([&](const auto&... f) { return H::combine(std::move(state), owner.*f.member...); },
+                    D::fields());
 }
 
 // Every integer within its bounds, or a status that names the field, its value and the rule.
@@ -125,7 +137,7 @@ absl::Status check_fields(const D& owner) {
   absl::Status status;
   for_each_field<D>([&](const auto& f) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(owner.*f.member)>, u32>) {
-      if (status.ok()) status = detail::check_bounds(f.name, owner.*f.member, f.bounds);
+      if (status.ok() && !f.fixed) status = detail::check_bounds(f.name, owner.*f.member, f.bounds);
     }
   });
   return status;
@@ -136,7 +148,7 @@ template <class D>
 absl::Status set_field(D& owner, std::string_view name, std::string_view text) {
   absl::Status status = absl::NotFoundError(str_cat("no field is called '", name, "'"));
   for_each_field<D>([&](const auto& f) {
-    if (f.name == name) status = detail::parse_field(name, text, owner.*f.member);
+    if (f.name == name && !f.fixed) status = detail::parse_field(name, text, owner.*f.member);
   });
   return status;
 }
@@ -146,6 +158,7 @@ std::vector<FieldInfo> field_infos(const D& defaults) {
   std::vector<FieldInfo> infos;
   for_each_field<D>([&](const auto& f) {
     using T = std::remove_cvref_t<decltype(defaults.*f.member)>;
+    if (f.fixed) return;
     FieldInfo info{f.name, f.meaning, f.bounds, {}, detail::field_text(defaults.*f.member)};
     if constexpr (std::is_enum_v<T>) info.allowed_values.assign(kEnumNames<T>.begin(), kEnumNames<T>.end());
     infos.push_back(std::move(info));

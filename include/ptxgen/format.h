@@ -15,12 +15,12 @@ enum class Format : std::uint8_t { kQ4_0, kQ4_1, kQ5_0, kQ5_1, kQ8_0, kQ2_K, kQ3
 
 struct FormatInfo {
   Format format;
-  std::string_view name;        // on the command line and in kernel names: "q4k"
-  std::string_view ggml_name;   // as ggml prints it: "q4_K"
-  std::uint32_t ggml_type;      // enum ggml_type in ggml.h, the type field of a GGUF tensor
-  std::uint32_t block_values;   // values in a block; a row's length k is a multiple of it
-  std::uint32_t block_bytes;    // size of a block; blocks follow each other without padding
-  std::uint32_t alignment;      // largest power of two that divides every block's offset: 2 for 210-byte blocks
+  std::string_view name;       // on the command line and in kernel names: "q4k"
+  std::string_view ggml_name;  // as ggml prints it: "q4_K"
+  std::uint32_t ggml_type;     // enum ggml_type in ggml.h, the type field of a GGUF tensor
+  std::uint32_t block_values;  // values in a block; a row's length k is a multiple of it
+  std::uint32_t block_bytes;   // size of a block; blocks follow each other without padding
+  std::uint32_t alignment;  // largest power of two that divides every block's offset: 2 for 210-byte blocks
 };
 
 inline constexpr std::array<FormatInfo, 10> kFormats = {{
@@ -36,7 +36,9 @@ inline constexpr std::array<FormatInfo, 10> kFormats = {{
     {Format::kQ6_K, "q6k", "q6_K", 14, 256, 210, 2},
 }};
 
-constexpr const FormatInfo& info(Format format) { return kFormats[static_cast<std::size_t>(format)]; }
+constexpr const FormatInfo& info(Format format) {
+  return kFormats[static_cast<std::size_t>(format)];
+}
 
 // The format called `name` ("q4k") or, in any case, by ggml ("q4_K"); nothing when there is none.
 PTXGEN_API std::optional<Format> find_format(std::string_view name);

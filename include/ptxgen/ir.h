@@ -1,8 +1,9 @@
 // A kernel as data: instructions in regions. The builder writes it, the code generators read it.
 //
-// A region lists its effects (loads, stores, barriers, branches, assignments ...) in program order. Between two effects
-// lies a gap; a pure value belongs to the gap in which it was written. The schedule of a gap is canonical: values in
-// order of their first later use, operands left to right, unused values absent. See docs/building_kernels.md.
+// A region lists its effects (loads, stores, barriers, branches, assignments ...) in program order. Between
+// two effects lies a gap; a pure value belongs to the gap in which it was written. The schedule of a gap is
+// canonical: values in order of their first later use, operands left to right, unused values absent. See
+// docs/building_kernels.md.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +31,7 @@ inline constexpr u32 kNumRows = static_cast<u32>(Op::kVarRead);
 
 enum class Kind : u8 {
   Pure,
-  Thread,          // pure, and different from thread to thread
+  Thread,  // pure, and different from thread to thread
   Load,
   Store,
   Atomic,
@@ -38,13 +39,16 @@ enum class Kind : u8 {
   Barrier,         // every thread of the CTA must arrive
   CountedBarrier,  // as many threads as it says
   Fence,
-  Hint,            // changes no value
+  Hint,  // changes no value
   Clock,
   Control,
 };
-constexpr bool is_effect(Kind kind) { return kind != Kind::Pure && kind != Kind::Thread; }
+constexpr bool is_effect(Kind kind) {
+  return kind != Kind::Pure && kind != Kind::Thread;
+}
 
-// How an operand's or result's type follows from the instruction's type T and, in conversions, the result type D.
+// How an operand's or result's type follows from the instruction's type T and, in conversions, the result
+// type D.
 enum class Rule : u8 { None, T, W, D, pred, u16, u32, s32, u64, f16, bf16 };
 
 enum class Space : u8 { kGlobal, kShared };
@@ -78,9 +82,9 @@ inline constexpr u32 kNone = ~u32{0};
 
 struct Operand {
   enum class Form : u8 {
-    kValue,     // value, plus the byte offset `bits` where the operand is an address
-    kInteger,   // bits, two's complement
-    kF32,       // the low 32 bits
+    kValue,    // value, plus the byte offset `bits` where the operand is an address
+    kInteger,  // bits, two's complement
+    kF32,      // the low 32 bits
     kF64,
     kSymbol,    // a parameter or shared array: index `bits`
     kVariable,  // index `bits`
@@ -98,18 +102,18 @@ struct Instruction {
   Modifiers modifiers;
   u8 num_operands = 0;
   u8 num_results = 0;
-  u32 operands = 0;         // index of the first in Kernel::operands
-  ValueId results = 0;      // the first; further ones follow
+  u32 operands = 0;     // index of the first in Kernel::operands
+  ValueId results = 0;  // the first; further ones follow
   u32 region = 0;
-  u32 gap = 0;              // the gap a pure value belongs to, or that an effect ends
-  u32 next = kNone;         // the next effect of the region, or the next value of the gap's schedule
+  u32 gap = 0;                    // the gap a pure value belongs to, or that an effect ends
+  u32 next = kNone;               // the next effect of the region, or the next value of the gap's schedule
   u32 inner[2] = {kNone, kNone};  // regions of kIf, kLoop, kWhile
 };
 
 struct Region {
   u32 first = kNone, last = kNone;  // effects
   u32 parent = kNone;
-  u32 loop = 0;                     // identifies the innermost loop around it
+  u32 loop = 0;  // identifies the innermost loop around it
   bool open = true;
 };
 
@@ -122,7 +126,8 @@ struct Value {
   u32 definition = kNone;  // instruction
   Type type = Type::kNone;
   u32 uses = 0;
-  bool copied = false;     // a kVarRead whose variable changes while the value lives: it needs a register of its own
+  bool copied =
+      false;  // a kVarRead whose variable changes while the value lives: it needs a register of its own
 };
 
 struct Parameter {

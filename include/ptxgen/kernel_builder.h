@@ -1,8 +1,9 @@
-// Writes one kernel. A kernel is a C++ function that calls instructions.h over the values of value.h; plain C++ `if`
-// and `for` run while the kernel is generated, `if_`, `for_` and `while_` become branches in it.
+// Writes one kernel. A kernel is a C++ function that calls instructions.h over the values of value.h; plain
+// C++ `if` and `for` run while the kernel is generated, `if_`, `for_` and `while_` become branches in it.
 //
-// A mistake (a barrier in divergent control flow, a value used outside its region, a shared array over the limit, an
-// instruction that the target lacks) is recorded with its source location and returned by finish(). Nothing throws.
+// A mistake (a barrier in divergent control flow, a value used outside its region, a shared array over the
+// limit, an instruction that the target lacks) is recorded with its source location and returned by finish().
+// Nothing throws.
 #pragma once
 
 #include <functional>
@@ -20,7 +21,8 @@
 
 namespace ptxgen {
 
-// Static shared memory of a CTA ends here; more is dynamic (PTX ISA 5.1.7; CUDA programming guide, compute capabilities).
+// Static shared memory of a CTA ends here; more is dynamic (PTX ISA 5.1.7; CUDA programming guide, compute
+// capabilities).
 inline constexpr u32 kMaxStaticSharedBytes = 48 * 1024;
 
 // What code is generated for: the device's target, and the highest PTX ISA its driver accepts.
@@ -64,24 +66,29 @@ class PTXGEN_API KernelBuilder {
     return Var<T>(this, initial);
   }
   template <class T>
-    requires requires { typename detail::DeviceOf<T>::type; } && (!std::is_void_v<typename detail::DeviceOf<T>::type>)
-  auto var(const T& initial) {
+  requires requires {
+    typename detail::DeviceOf<T>::type;
+  } &&(!std::is_void_v<typename detail::DeviceOf<T>::type>)auto var(const T& initial) {
     return Var<typename detail::DeviceOf<T>::type>(this, initial);
   }
 
   // A literal as a value.
   template <DeviceType T>
   Reg<T> constant(const std::type_identity_t<In<T>>& value) {
-    return Reg<T>(this, detail::emit(Op::mov, type_of<T>, Type::kNone, {}, &value.input(), 1, value.where(), this));
+    return Reg<T>(this,
+                  detail::emit(Op::mov, type_of<T>, Type::kNone, {}, &value.input(), 1, value.where(), this));
   }
 
   // Control flow. Values made inside a body end with it; carry results out in a Var.
-  void if_(const Pred& condition, absl::FunctionRef<void()> then, SourceLocation where = SourceLocation::current());
+  void if_(const Pred& condition, absl::FunctionRef<void()> then,
+           SourceLocation where = SourceLocation::current());
   void if_(const Pred& condition, absl::FunctionRef<void()> then, absl::FunctionRef<void()> otherwise,
            SourceLocation where = SourceLocation::current());
-  // for (i = begin; i < end; i += step); the step is a positive constant, so i + step must not overflow T at the end.
+  // for (i = begin; i < end; i += step); the step is a positive constant, so i + step must not overflow T at
+  // the end.
   template <class B, class E, class Body>
-  void for_(const B& begin, const E& end, u32 step, Body&& body, SourceLocation where = SourceLocation::current());
+  void for_(const B& begin, const E& end, u32 step, Body&& body,
+            SourceLocation where = SourceLocation::current());
   // while (condition()) body(); the condition's code runs before each iteration.
   void while_(absl::FunctionRef<Pred()> condition, absl::FunctionRef<void()> body,
               SourceLocation where = SourceLocation::current());
@@ -94,16 +101,18 @@ class PTXGEN_API KernelBuilder {
   // Instructions without a value operand: tid_x(), bar_sync(0), activemask() ... see instruction_table.inc.
 #define PTXGEN_KB(id) detail::rows::id##_row
 #define PTXGEN_IN(id, i) std::tuple_element_t<i, detail::inputs_t<PTXGEN_KB(id)>>
-#define KB0(id, method, ...) \
-  auto method(SourceLocation where = SourceLocation::current()) { return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this); }
-#define KB1(id, method, ...)                                                                                  \
-  auto method(const PTXGEN_IN(id, 0) & a, SourceLocation where = SourceLocation::current()) {                 \
-    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a);                                                             \
+#define KB0(id, method, ...)                                      \
+  auto method(SourceLocation where = SourceLocation::current()) { \
+    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this);   \
   }
-#define KB2(id, method, ...)                                                                                  \
-  auto method(const PTXGEN_IN(id, 0) & a, const PTXGEN_IN(id, 1) & b,                                         \
-              SourceLocation where = SourceLocation::current()) {                                             \
-    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a, b);                                                          \
+#define KB1(id, method, ...)                                                                  \
+  auto method(const PTXGEN_IN(id, 0) & a, SourceLocation where = SourceLocation::current()) { \
+    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a);                            \
+  }
+#define KB2(id, method, ...)                                          \
+  auto method(const PTXGEN_IN(id, 0) & a, const PTXGEN_IN(id, 1) & b, \
+              SourceLocation where = SourceLocation::current()) {     \
+    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a, b); \
   }
 #define FN1(...)
 #define FN2(...)
@@ -134,7 +143,8 @@ class PTXGEN_API KernelBuilder {
   absl::StatusOr<Kernel> finish();
 
  private:
-  friend ValueId detail::emit(Op, Type, Type, const Modifiers&, const detail::Input*, u8, SourceLocation, KernelBuilder*);
+  friend ValueId detail::emit(Op, Type, Type, const Modifiers&, const detail::Input*, u8, SourceLocation,
+                              KernelBuilder*);
   friend ValueId detail::read_variable(KernelBuilder&, u32);
   friend u32 detail::add_variable(KernelBuilder&, Type);
   friend void detail::write_variable(KernelBuilder&, u32, const detail::Input&, SourceLocation);
@@ -157,8 +167,10 @@ class PTXGEN_API KernelBuilder {
   std::vector<u32> versions_;  // of each variable: assignments so far
   u32 region_ = 0;
   u32 num_loops_ = 0;
-  std::array<u32, 256> shared_values_{};  // recent pure instructions by hash, to share equal ones within a gap
-  std::vector<std::pair<u32, SourceLocation>> nested_barriers_;  // instructions that need uniform control flow around them
+  std::array<u32, 256>
+      shared_values_{};  // recent pure instructions by hash, to share equal ones within a gap
+  std::vector<std::pair<u32, SourceLocation>>
+      nested_barriers_;  // instructions that need uniform control flow around them
   absl::Status status_;
 };
 
@@ -167,7 +179,8 @@ void KernelBuilder::declare_parameters(SourceLocation where) {
   std::apply(
       [&](const auto&... argument) {
         (add_parameter(argument.name,
-                       detail::ArgumentTraits<std::remove_cvref_t<decltype(std::declval<Args>().*argument.member)>>::kType,
+                       detail::ArgumentTraits<
+                           std::remove_cvref_t<decltype(std::declval<Args>().*argument.member)>>::kType,
                        where),
          ...);
       },
@@ -200,8 +213,8 @@ auto KernelBuilder::param(T Args::*member, SourceLocation where) {
 
 template <class B, class E, class Body>
 void KernelBuilder::for_(const B& begin, const E& end, u32 step, Body&& body, SourceLocation where) {
-  using T = std::conditional_t<std::is_void_v<typename detail::DeviceOf<B>::type>, typename detail::DeviceOf<E>::type,
-                               typename detail::DeviceOf<B>::type>;
+  using T = std::conditional_t<std::is_void_v<typename detail::DeviceOf<B>::type>,
+                               typename detail::DeviceOf<E>::type, typename detail::DeviceOf<B>::type>;
   using Counter = std::conditional_t<std::is_void_v<T>, u32, T>;  // two literals: unsigned
   static_assert(DeviceInt<Counter>, "a loop counts with an integer");
   const In<Counter> first(begin, where), last(end, where);
@@ -209,9 +222,9 @@ void KernelBuilder::for_(const B& begin, const E& end, u32 step, Body&& body, So
   Operand enter;
   enter.form = Operand::Form::kInteger;
   if (!first.kernel() && !last.kernel()) {
-    const bool runs = std::is_signed_v<Counter>
-                          ? first.input().operand.bits < last.input().operand.bits
-                          : static_cast<u64>(first.input().operand.bits) < static_cast<u64>(last.input().operand.bits);
+    const bool runs = std::is_signed_v<Counter> ? first.input().operand.bits < last.input().operand.bits
+                                                : static_cast<u64>(first.input().operand.bits) <
+                                                      static_cast<u64>(last.input().operand.bits);
     if (!runs) return;
     enter.bits = 1;
   } else {

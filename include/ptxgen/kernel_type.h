@@ -44,7 +44,7 @@
 namespace ptxgen {
 
 template <class D>
-concept KernelDescriptor = std::copyable<D> && requires(const D& d, const typename D::Args& args, KernelBuilder& k) {
+concept KernelDescriptor = requires(const D& d, const typename D::Args& args, KernelBuilder& k) {
   D::fields();
   D::Args::fields();
   { d.name() } -> std::convertible_to<std::string>;
@@ -105,7 +105,9 @@ Args from_values(ArgValues values) {
   std::size_t i = 0;
   std::apply(
       [&](const auto&... argument) {
-        (std::memcpy(&(args.*argument.member), &values[i++], sizeof(args.*argument.member)), ...);
+        (std::memcpy(static_cast<void*>(&(args.*argument.member)), &values[i++],
+                     sizeof(args.*argument.member)),
+         ...);
       },
       Args::fields());
   return args;
@@ -113,7 +115,8 @@ Args from_values(ArgValues values) {
 
 }  // namespace detail
 
-// The Descriptor of a type D. It lives on the stack where a call needs one, so asking a cache allocates nothing.
+// The Descriptor of a type D. It lives on the stack where a call needs one, so asking a cache allocates
+// nothing.
 template <KernelDescriptor D>
 class DescriptorOf final : public Descriptor {
  public:
@@ -143,7 +146,8 @@ class DescriptorOf final : public Descriptor {
   std::vector<ArgInfo> arguments(ArgValues values) const override {
     const Args args = detail::from_values<Args>(values);
     std::vector<ArgInfo> infos;
-    std::apply([&](const auto&... argument) { (infos.push_back(info_of(argument, args)), ...); }, Args::fields());
+    std::apply([&](const auto&... argument) { (infos.push_back(info_of(argument, args)), ...); },
+               Args::fields());
     return infos;
   }
   LaunchShape launch_shape(ArgValues values) const override {
@@ -166,6 +170,8 @@ class DescriptorOf final : public Descriptor {
     using Traits = detail::ArgumentTraits<std::remove_cvref_t<decltype(args.*argument.member)>>;
     ArgInfo info{argument.name, argument.direction, Traits::kType, Traits::kAlign, 0};
     if constexpr (Traits::kIsPointer) info.bytes = (value_.*argument.bytes)(args);
+    if constexpr (!std::is_null_pointer_v<decltype(argument.alignment)>)
+      info.alignment = (value_.*argument.alignment)();
     return info;
   }
 
@@ -207,13 +213,14 @@ struct CodegenOptions {
 struct GeneratedKernel {
   std::string ptx;
   std::string entry;
-  PtxIsa isa;                      // what the code needs at least ...
-  Target target;                   // ... of driver and device
+  PtxIsa isa;     // what the code needs at least ...
+  Target target;  // ... of driver and device
   u32 static_shared_bytes = 0;
 };
 
 // Validates the descriptor, builds its kernel and prints it.
 PTXGEN_API absl::StatusOr<Kernel> build_kernel(const Descriptor& descriptor, const BuildOptions& options);
-PTXGEN_API absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor, const CodegenOptions& options);
+PTXGEN_API absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor,
+                                                    const CodegenOptions& options);
 
 }  // namespace ptxgen

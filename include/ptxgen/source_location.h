@@ -1,4 +1,5 @@
-// Where in the host program a kernel's instruction was written: std::source_location where the compiler has it.
+// Where in the host program a kernel's instruction was written: std::source_location where the compiler has
+// it.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,8 @@ using SourceLocation = std::source_location;
 namespace ptxgen {
 // The part of std::source_location that ptxgen uses, for clang before 16.
 struct SourceLocation {
-  static constexpr SourceLocation current(const char* file = __builtin_FILE(), std::uint32_t line = __builtin_LINE(),
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          std::uint32_t line = __builtin_LINE(),
                                           const char* function = __builtin_FUNCTION()) {
     SourceLocation where;
     where.file_ = file;

@@ -21,8 +21,8 @@ struct PtxIsa {
   std::string to_string() const;
 };
 
-// A compile target: {90, true} is "sm_90a". Architecture-specific ("a") code runs on that architecture alone; other
-// code runs on its own and every later architecture (PTX ISA, ".target").
+// A compile target: {90, true} is "sm_90a". Architecture-specific ("a") code runs on that architecture alone;
+// other code runs on its own and every later architecture (PTX ISA, ".target").
 struct Target {
   std::uint16_t sm = 0;
   bool arch_specific = false;
@@ -61,7 +61,8 @@ inline constexpr std::array<TargetInfo, 13> kTargets = {{
     {{121, false}, {8, 8}},
 }};
 
-// The least that any PTX of ptxgen asks for. A `.target` below sm_70 would select the thread scheduling of older GPUs.
+// The least that any PTX of ptxgen asks for. A `.target` below sm_70 would select the thread scheduling of
+// older GPUs.
 inline constexpr Target kBaseTarget = {75, false};
 inline constexpr PtxIsa kBaseIsa = {6, 3};
 

@@ -2,12 +2,12 @@
 //
 //   Reg<T>               an immutable value of device type T
 //   Var<T>               the one thing that can be assigned: a loop-carried accumulator
-//   In<T>                a parameter that takes a Reg<T>, a Var<T> or a host literal that T can represent exactly
-//   GlobalPtr<T, Align>  an address in global memory, known to be a multiple of Align bytes; GlobalPtr<const T> only loads
-//   SharedPtr<T, Align>  the same in shared memory
+//   In<T>                a parameter that takes a Reg<T>, a Var<T> or a host literal that T can represent
+//   exactly GlobalPtr<T, Align>  an address in global memory, known to be a multiple of Align bytes;
+//   GlobalPtr<const T> only loads SharedPtr<T, Align>  the same in shared memory
 //
-// A value knows the kernel it belongs to. Values of different types do not mix, and nothing converts to a C++ bool: a
-// C++ `if` runs while the kernel is generated and cannot see a thread's predicate.
+// A value knows the kernel it belongs to. Values of different types do not mix, and nothing converts to a C++
+// bool: a C++ `if` runs while the kernel is generated and cannot see a thread's predicate.
 #pragma once
 
 #include <bit>
@@ -31,7 +31,8 @@ class Var;
 
 namespace detail {
 
-// The builder's side of every typed function. An inexact literal or a value of another kernel is recorded as a mistake.
+// The builder's side of every typed function. An inexact literal or a value of another kernel is recorded as
+// a mistake.
 struct Input {
   Operand operand;
   KernelBuilder* kernel = nullptr;  // none: a literal
@@ -45,8 +46,8 @@ PTXGEN_API u32 add_variable(KernelBuilder& kernel, Type type);
 PTXGEN_API void write_variable(KernelBuilder& kernel, u32 variable, const Input& value, SourceLocation where);
 
 template <class H, class T>
-concept LiteralFor = HostArithmetic<H> && std::same_as<H, bool> == std::same_as<T, pred> &&
-                     (std::floating_point<T> || (std::integral<T> && std::integral<H>));
+concept LiteralFor = HostArithmetic<H> && std::same_as<H, bool>
+== std::same_as<T, pred> && (std::floating_point<T> || (std::integral<T> && std::integral<H>));
 
 // `literal` as an immediate of type T; not exact when T cannot represent it.
 template <class T, class H>
@@ -84,12 +85,11 @@ class In {
   In(const Var<T>& variable, SourceLocation where = SourceLocation::current())  // NOLINT
       : input_{{0, variable.read(), Operand::Form::kValue}, variable.kernel()}, where_(where) {}
   template <class H>
-    requires detail::LiteralFor<H, T>
-  In(H value, SourceLocation where = SourceLocation::current())  // NOLINT
+  requires detail::LiteralFor<H, T> In(H value, SourceLocation where = SourceLocation::current())  // NOLINT
       : input_(detail::literal<T>(value)), where_(where) {}
   // The bit-pattern types are their own literals.
   In(T value, SourceLocation where = SourceLocation::current())  // NOLINT
-    requires(!HostArithmetic<T>)
+      requires(!HostArithmetic<T>)
       : where_(where) {
     input_.operand.form = Operand::Form::kInteger;
     input_.in_register = type_of<T>;
@@ -111,9 +111,10 @@ class In {
 
 namespace detail {
 
-// The operators of Reg<T> and Var<T>. Integers: + - * keep the low half (.lo), / truncates, >> is arithmetic for signed
-// types, & | ^ ~ << are bitwise, and shifting by the width or more gives 0 or the sign. Floats: + - * round to nearest
-// even (.rn) and are never contracted. Comparisons are ordered: false for NaN, but != is true (setp.neu). Predicates:
+// The operators of Reg<T> and Var<T>. Integers: + - * keep the low half (.lo), / truncates, >> is arithmetic
+// for signed types, & | ^ ~ << are bitwise, and shifting by the width or more gives 0 or the sign. Floats: +
+// - * round to nearest even (.rn) and are never contracted. Comparisons are ordered: false for NaN, but != is
+// true (setp.neu). Predicates:
 // && || ! compute both sides.
 template <class T>
 struct Operators {
@@ -123,17 +124,18 @@ struct Operators {
   static constexpr bool kIsHalf = (type_sets::kHalf | type_sets::kBrain).contains(type_of<T>);
   static constexpr bool kIsPred = std::same_as<T, pred>;
 
-#define PTXGEN_BINARY(op, result, condition, row)                                                            \
-  friend auto operator op(const In<T>& a, const In<T>& b)                                             \
-    requires(condition)                                                                                      \
-  {                                                                                                          \
-    const Input inputs[] = {a.input(), b.input()};                                                           \
-    KernelBuilder* kernel = a.kernel() ? a.kernel() : b.kernel();                                            \
-    return Reg<result>(kernel, emit(row, type_of<T>, Type::kNone, {}, inputs, 2, b.where(), kernel));        \
+#define PTXGEN_BINARY(op, result, condition, row)                                                     \
+  friend auto operator op(const In<T>& a, const In<T>& b) requires(condition) {                       \
+    const Input inputs[] = {a.input(), b.input()};                                                    \
+    KernelBuilder* kernel = a.kernel() ? a.kernel() : b.kernel();                                     \
+    return Reg<result>(kernel, emit(row, type_of<T>, Type::kNone, {}, inputs, 2, b.where(), kernel)); \
   }
-  PTXGEN_BINARY(+, T, kIsInt || kIsFloat || kIsHalf, float_op(Op::add, Op::add_rn, Op::add_rn_f16, Op::add_rn_bf16))
-  PTXGEN_BINARY(-, T, kIsInt || kIsFloat || kIsHalf, float_op(Op::sub, Op::sub_rn, Op::sub_rn_f16, Op::sub_rn_bf16))
-  PTXGEN_BINARY(*, T, kIsInt || kIsFloat || kIsHalf, float_op(Op::mul_lo, Op::mul_rn, Op::mul_rn_f16, Op::mul_rn_bf16))
+  PTXGEN_BINARY(+, T, kIsInt || kIsFloat || kIsHalf,
+                float_op(Op::add, Op::add_rn, Op::add_rn_f16, Op::add_rn_bf16))
+  PTXGEN_BINARY(-, T, kIsInt || kIsFloat || kIsHalf,
+                float_op(Op::sub, Op::sub_rn, Op::sub_rn_f16, Op::sub_rn_bf16))
+  PTXGEN_BINARY(*, T, kIsInt || kIsFloat || kIsHalf,
+                float_op(Op::mul_lo, Op::mul_rn, Op::mul_rn_f16, Op::mul_rn_bf16))
   PTXGEN_BINARY(/, T, kIsInt, Op::div)
   PTXGEN_BINARY(%, T, kIsInt, Op::rem)
   PTXGEN_BINARY(&, T, kIsInt, Op::and_)
@@ -149,27 +151,24 @@ struct Operators {
   PTXGEN_BINARY(>=, pred, kIsInt || kIsFloat, Op::setp_ge)
 #undef PTXGEN_BINARY
 
-#define PTXGEN_SHIFT(op, row)                                                                                \
-  friend auto operator op(const In<T>& a, const In<u32>& amount)                                           \
-    requires(kIsInt)                                                                                         \
-  {                                                                                                          \
-    const Input inputs[] = {a.input(), amount.input()};                                                      \
-    KernelBuilder* kernel = a.kernel() ? a.kernel() : amount.kernel();                                       \
-    return Reg<T>(kernel, emit(row, type_of<T>, Type::kNone, {}, inputs, 2, amount.where(), kernel));        \
+#define PTXGEN_SHIFT(op, row)                                                                         \
+  friend auto operator op(const In<T>& a, const In<u32>& amount) requires(kIsInt) {                   \
+    const Input inputs[] = {a.input(), amount.input()};                                               \
+    KernelBuilder* kernel = a.kernel() ? a.kernel() : amount.kernel();                                \
+    return Reg<T>(kernel, emit(row, type_of<T>, Type::kNone, {}, inputs, 2, amount.where(), kernel)); \
   }
   PTXGEN_SHIFT(<<, Op::shl)
   PTXGEN_SHIFT(>>, Op::shr)
 #undef PTXGEN_SHIFT
 
 #define PTXGEN_UNARY(op, condition, row)                                                                     \
-  friend auto operator op(const In<T>& a)                                                                  \
-    requires(condition)                                                                                      \
-  {                                                                                                          \
+  friend auto operator op(const In<T>& a) requires(condition) {                                              \
     return Reg<T>(a.kernel(), emit(row, type_of<T>, Type::kNone, {}, &a.input(), 1, a.where(), a.kernel())); \
   }
   PTXGEN_UNARY(~, kIsInt, Op::not_)
   PTXGEN_UNARY(!, kIsPred, Op::not_)
-  PTXGEN_UNARY(-, (std::signed_integral<T> || kIsFloat || kIsHalf), float_op(Op::neg, Op::neg_f, Op::neg_f16, Op::neg_bf16))
+  PTXGEN_UNARY(-, (std::signed_integral<T> || kIsFloat || kIsHalf),
+               float_op(Op::neg, Op::neg_f, Op::neg_f16, Op::neg_bf16))
 #undef PTXGEN_UNARY
 
  private:
@@ -188,7 +187,8 @@ class Reg : public detail::Operators<T> {
  public:
   using value_type = T;
   Reg(KernelBuilder* kernel, ValueId id) : kernel_(kernel), id_(id) {}
-  Reg(const Var<T>& variable) : Reg(variable.kernel(), variable.read()) {}  // NOLINT: the variable's present content
+  Reg(const Var<T>& variable)
+      : Reg(variable.kernel(), variable.read()) {}  // NOLINT: the variable's present content
 
   KernelBuilder* kernel() const { return kernel_; }
   ValueId id() const { return id_; }
@@ -200,8 +200,9 @@ class Reg : public detail::Operators<T> {
 
 using Pred = Reg<pred>;
 
-// A variable, made by KernelBuilder::var. Reading it (converting it to Reg<T> or using it as an operand) gives the
-// content at that place in program order. A copy is a new variable with that content: it never aliases.
+// A variable, made by KernelBuilder::var. Reading it (converting it to Reg<T> or using it as an operand)
+// gives the content at that place in program order. A copy is a new variable with that content: it never
+// aliases.
 template <DeviceType T>
 class Var : public detail::Operators<T> {
  public:
@@ -216,7 +217,9 @@ class Var : public detail::Operators<T> {
     *this = In<T>(other);
     return *this;
   }
-  void operator=(const In<T>& value) { detail::write_variable(*kernel_, index_, value.input(), value.where()); }
+  void operator=(const In<T>& value) {
+    detail::write_variable(*kernel_, index_, value.input(), value.where());
+  }
 
   KernelBuilder* kernel() const { return kernel_; }
   ValueId read() const { return detail::read_variable(*kernel_, index_); }
@@ -228,8 +231,8 @@ class Var : public detail::Operators<T> {
 
 // The same bits seen as another type of the same size. No instruction.
 template <DeviceType To, DeviceType From>
-  requires(sizeof(To) == sizeof(From) && !std::same_as<To, pred> && !std::same_as<From, pred>)
-Reg<To> bitcast(const Reg<From>& value) {
+requires(sizeof(To) == sizeof(From) && !std::same_as<To, pred> &&
+         !std::same_as<From, pred>) Reg<To> bitcast(const Reg<From>& value) {
   return Reg<To>(value.kernel(), value.id());
 }
 
@@ -249,8 +252,8 @@ class Ptr {
   Ptr(KernelBuilder* kernel, ValueId base, s64 offset = 0) : kernel_(kernel), base_(base), offset_(offset) {}
   // Fewer promises and constness are given implicitly.
   template <class U, std::size_t A>
-    requires(A >= Align && (std::same_as<T, U> || std::same_as<T, const U>))
-  Ptr(const Ptr<S, U, A>& other) : Ptr(other.kernel(), other.base(), other.offset()) {}  // NOLINT
+  requires(A >= Align && (std::same_as<T, U> || std::same_as<T, const U>)) Ptr(const Ptr<S, U, A>& other)
+      : Ptr(other.kernel(), other.base(), other.offset()) {}  // NOLINT
 
   KernelBuilder* kernel() const { return kernel_; }
   ValueId base() const { return base_; }
@@ -262,14 +265,10 @@ class Ptr {
   }
   // A 32-bit index is widened before it is scaled; in shared memory 32 bits are an address.
   friend Element operator+(const Ptr& p, const Reg<u32>& index) { return p.advance(index); }
-  friend Element operator+(const Ptr& p, const Reg<s32>& index)
-    requires(S == Space::kGlobal)
-  {
+  friend Element operator+(const Ptr& p, const Reg<s32>& index) requires(S == Space::kGlobal) {
     return p.advance(index);
   }
-  friend Element operator+(const Ptr& p, const Reg<u64>& index)
-    requires(S == Space::kGlobal)
-  {
+  friend Element operator+(const Ptr& p, const Reg<u64>& index) requires(S == Space::kGlobal) {
     return p.advance(index);
   }
 
@@ -280,8 +279,9 @@ class Ptr {
                                     detail::literal<I>(sizeof(T)),
                                     {{0, base_, Operand::Form::kValue}, kernel_}};
     constexpr Op op = sizeof(I) == sizeof(Index) ? Op::mad_lo : Op::mad_wide;
-    return Element(kernel_,
-                   detail::emit(op, type_of<I>, Type::kNone, {}, inputs, 3, SourceLocation::current(), kernel_), offset_);
+    return Element(
+        kernel_, detail::emit(op, type_of<I>, Type::kNone, {}, inputs, 3, SourceLocation::current(), kernel_),
+        offset_);
   }
 
   KernelBuilder* kernel_;
@@ -298,7 +298,8 @@ using SharedPtr = Ptr<Space::kShared, T, Align>;
 template <class U, std::size_t Offset = 0, Space S, class T, std::size_t Align>
 auto at(const Ptr<S, T, Align>& p) {
   using Element = std::conditional_t<std::is_const_v<T>, const U, U>;
-  return Ptr<S, Element, std::gcd(Align, Offset)>(p.kernel(), p.base(), p.offset() + static_cast<s64>(Offset));
+  return Ptr<S, Element, std::gcd(Align, Offset)>(p.kernel(), p.base(),
+                                                  p.offset() + static_cast<s64>(Offset));
 }
 
 // A promise that p is a multiple of Align bytes; the emulator and the GPU stop where it is broken.

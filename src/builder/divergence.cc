@@ -6,13 +6,16 @@
 namespace ptxgen {
 namespace {
 
-// Forward data flow over values and variables. A variable differs between threads once a differing value is assigned
-// to it, or any value in differing control flow; loops are walked until nothing changes.
+// Forward data flow over values and variables. A variable differs between threads once a differing value is
+// assigned to it, or any value in differing control flow; loops are walked until nothing changes.
 class Divergence {
  public:
   explicit Divergence(const Kernel& kernel)
-      : kernel_(kernel), values_(kernel.values.size()), variables_(kernel.variables.size()),
-        reached_divergently_(kernel.instructions.size()), yields_(kernel.regions.size()) {
+      : kernel_(kernel),
+        values_(kernel.values.size()),
+        variables_(kernel.variables.size()),
+        reached_divergently_(kernel.instructions.size()),
+        yields_(kernel.regions.size()) {
     do {
       changed_ = false;
       walk(0, false);
@@ -52,9 +55,11 @@ class Divergence {
       different = variables_[static_cast<std::size_t>(operands[0].bits)];
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
       const Kind kind = row(instruction.op).kind;
-      different = kind == Kind::Thread || kind == Kind::Atomic || kind == Kind::Convergent || kind == Kind::Clock;
+      different =
+          kind == Kind::Thread || kind == Kind::Atomic || kind == Kind::Convergent || kind == Kind::Clock;
       // What a barrier returns (bar.red) is one value for all.
-      for (u8 i = 0; i < instruction.num_operands && kind != Kind::Barrier; ++i) different |= differs(operands[i]);
+      for (u8 i = 0; i < instruction.num_operands && kind != Kind::Barrier; ++i)
+        different |= differs(operands[i]);
     }
     for (u8 i = 0; i < instruction.num_results; ++i) set(values_, instruction.results + i, different);
   }

@@ -8,7 +8,8 @@ absl::Status parse_integer(std::string_view name, std::string_view text, u32& va
   u64 wide = 0;
   const bool digits = !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
   if (!digits || !absl::SimpleAtoi(for_absl(text), &wide) || wide > std::numeric_limits<u32>::max()) {
-    return absl::InvalidArgumentError(str_cat(name, " is '", text, "'; give a whole number from 0 to 4294967295"));
+    return absl::InvalidArgumentError(
+        str_cat(name, " is '", text, "'; give a whole number from 0 to 4294967295"));
   }
   value = static_cast<u32>(wide);
   return absl::OkStatus();
@@ -20,7 +21,8 @@ absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds
         str_cat(name, " is ", value, "; it must be from ", bounds.min, " to ", bounds.max));
   }
   if (value % bounds.multiple != 0) {
-    return absl::InvalidArgumentError(str_cat(name, " is ", value, "; it must be a multiple of ", bounds.multiple));
+    return absl::InvalidArgumentError(
+        str_cat(name, " is ", value, "; it must be a multiple of ", bounds.multiple));
   }
   return absl::OkStatus();
 }

@@ -8,13 +8,19 @@ constexpr std::array<Rule, 2> results(Rules... rules) {
   return {rules...};
 }
 
-constexpr PtxIsa isa(int version) { return {static_cast<u8>(version / 10), static_cast<u8>(version % 10)}; }
+constexpr PtxIsa isa(int version) {
+  return {static_cast<u8>(version / 10), static_cast<u8>(version % 10)};
+}
 // The sm column: a number for that target and all later ones, ARCH(90) for sm_90a alone.
 struct ArchSpecific {
   u16 sm;
 };
-constexpr Target sm(u16 number) { return {number, false}; }
-[[maybe_unused]] constexpr Target sm(ArchSpecific arch) { return {arch.sm, true}; }
+constexpr Target sm(u16 number) {
+  return {number, false};
+}
+[[maybe_unused]] constexpr Target sm(ArchSpecific arch) {
+  return {arch.sm, true};
+}
 
 using namespace type_sets;  // NOLINT: the table writes kU32 | kS32
 constexpr TypeSet kNoTypes = {};
@@ -23,7 +29,10 @@ constexpr std::array<Row, kNumRows> make_table() {
   using enum Rule;
   return {{
 #define R(...) results(__VA_ARGS__)
-#define ARCH(number) ArchSpecific{number}
+#define ARCH(number) \
+  ArchSpecific {     \
+    number           \
+  }
 #define PTXGEN_ROW(id, method, kind, types, results, spelling, version, target, section) \
   Row{#id, #method, Kind::kind, types, results, spelling, isa(version), sm(target), section},
 #include "ptxgen/instruction_rows.inc"
@@ -42,19 +51,27 @@ constexpr ModifierRow kL1[] = {{"", {1, 0}, {10}},
                                {".L1::evict_first", {7, 4}, {70}},
                                {".L1::evict_last", {7, 4}, {70}},
                                {".L1::evict_normal", {7, 4}, {70}}};
-constexpr ModifierRow kL2[] = {{"", {1, 0}, {10}},
-                               {".L2::64B", {7, 4}, {75}},
-                               {".L2::128B", {7, 4}, {75}},
-                               {".L2::256B", {7, 4}, {80}}};
+constexpr ModifierRow kL2[] = {
+    {"", {1, 0}, {10}}, {".L2::64B", {7, 4}, {75}}, {".L2::128B", {7, 4}, {75}}, {".L2::256B", {7, 4}, {80}}};
 constexpr ModifierRow kScopes[] = {{".cta", {6, 0}, {70}}, {".gpu", {6, 0}, {70}}, {".sys", {6, 0}, {70}}};
 
 }  // namespace
 
-const Row& row(Op op) { return kRows[static_cast<u32>(op)]; }
-const ModifierRow& row(CacheOp op) { return kCacheOps[static_cast<u32>(op)]; }
-const ModifierRow& row(L1 hint) { return kL1[static_cast<u32>(hint)]; }
-const ModifierRow& row(L2 hint) { return kL2[static_cast<u32>(hint)]; }
-const ModifierRow& row(Scope scope) { return kScopes[static_cast<u32>(scope)]; }
+const Row& row(Op op) {
+  return kRows[static_cast<u32>(op)];
+}
+const ModifierRow& row(CacheOp op) {
+  return kCacheOps[static_cast<u32>(op)];
+}
+const ModifierRow& row(L1 hint) {
+  return kL1[static_cast<u32>(hint)];
+}
+const ModifierRow& row(L2 hint) {
+  return kL2[static_cast<u32>(hint)];
+}
+const ModifierRow& row(Scope scope) {
+  return kScopes[static_cast<u32>(scope)];
+}
 
 Type resolve(Rule rule, Type t, Type d) {
   switch (rule) {

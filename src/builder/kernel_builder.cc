@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "ptxgen/strings.h"
 #include "absl/strings/escaping.h"
+#include "ptxgen/strings.h"
 #include "src/builder/divergence.h"
 #include "src/builder/instruction_table.h"
 #include "src/builder/schedule.h"
@@ -52,9 +52,10 @@ KernelBuilder::KernelBuilder(std::string name, const BuildOptions& options) : op
   kernel_.regions.emplace_back();
   kernel_.gaps.emplace_back();
   if (!is_identifier(kernel_.name)) {
-    mistake(SourceLocation::current(), str_cat("the kernel name '", absl::CHexEscape(kernel_.name),
-                                                    "' is not an identifier; use ASCII letters, digits, _ and $, starting "
-                                                    "with a letter"));
+    mistake(SourceLocation::current(),
+            str_cat("the kernel name '", absl::CHexEscape(kernel_.name),
+                    "' is not an identifier; use ASCII letters, digits, _ and $, starting "
+                    "with a letter"));
   }
 }
 
@@ -68,12 +69,14 @@ void KernelBuilder::mistake(SourceLocation where, std::string message) {
 
 void KernelBuilder::need(PtxIsa isa, Target target, std::string_view what, SourceLocation where) {
   if (!options_.target.supports(target)) {
-    return mistake(where, str_cat(what, " needs ", target.to_string(), "; the kernel is built for ",
-                                       options_.target.to_string(), ". Choose another instruction for this target"));
+    return mistake(where,
+                   str_cat(what, " needs ", target.to_string(), "; the kernel is built for ",
+                           options_.target.to_string(), ". Choose another instruction for this target"));
   }
   if (isa > options_.max_isa) {
-    return mistake(where, str_cat(what, " needs PTX ISA ", isa.to_string(), "; the driver accepts at most ",
-                                       options_.max_isa.to_string(), ". Use a newer driver or another instruction"));
+    return mistake(where,
+                   str_cat(what, " needs PTX ISA ", isa.to_string(), "; the driver accepts at most ",
+                           options_.max_isa.to_string(), ". Use a newer driver or another instruction"));
   }
   kernel_.isa = std::max(kernel_.isa, isa);
   kernel_.target = std::max(kernel_.target, target);
@@ -93,13 +96,15 @@ bool KernelBuilder::check_input(const detail::Input& input, SourceLocation where
   return true;
 }
 
-// A value lives in its region and those inside it. The content of a variable can stand in the variable's own register
-// as long as no assignment lies between the read and the use, also around a loop.
+// A value lives in its region and those inside it. The content of a variable can stand in the variable's own
+// register as long as no assignment lies between the read and the use, also around a loop.
 void KernelBuilder::use(ValueId id, SourceLocation where) {
   Value& value = kernel_.values[id];
   const Instruction& definition = kernel_.instructions[value.definition];
   if (!kernel_.regions[definition.region].open) {
-    return mistake(where, "a value is used outside the region (if_, for_, while_ body) that made it; carry it out in a Var");
+    return mistake(
+        where,
+        "a value is used outside the region (if_, for_, while_ body) that made it; carry it out in a Var");
   }
   if (definition.op == Op::kVarRead) {
     const Operand& variable = kernel_.operands[definition.operands];
@@ -115,8 +120,8 @@ ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands,
     shared = &shared_values_[hash_of(instruction, operands) % shared_values_.size()];
     if (*shared < kernel_.instructions.size()) {
       const Instruction& other = kernel_.instructions[*shared];
-      if (other.gap == gap && other.op == instruction.op && other.type == instruction.type && other.to == instruction.to &&
-          other.num_operands == instruction.num_operands &&
+      if (other.gap == gap && other.op == instruction.op && other.type == instruction.type &&
+          other.to == instruction.to && other.num_operands == instruction.num_operands &&
           std::equal(operands, operands + instruction.num_operands, &kernel_.operands[other.operands])) {
         return other.results;
       }
@@ -159,7 +164,8 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   Operand operands[kMaxOperands];
   for (u8 i = 0; i < count; ++i) {
     operands[i] = inputs[i].operand;
-    if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue) operands[i] = Operand{};
+    if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue)
+      operands[i] = Operand{};
     if (inputs[i].in_register != Type::kNone && op != Op::mov) {
       operands[i] = {0, emit(Op::mov, inputs[i].in_register, Type::kNone, {}, &inputs[i], 1, where, kernel),
                      Operand::Form::kValue};
@@ -222,7 +228,7 @@ void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocati
                                  [&](const Parameter& p) { return p.name == name; });
   if (!is_identifier(name) || taken) {
     mistake(where, str_cat("the argument name '", absl::CHexEscape(std::string(name)),
-                                "' is taken or not an identifier; give every argument its own ASCII name"));
+                           "' is taken or not an identifier; give every argument its own ASCII name"));
   }
   kernel_.parameters.push_back({std::string(name), type});
 }
@@ -249,11 +255,12 @@ ValueId KernelBuilder::shared_array(u64 bytes, u32 alignment, SourceLocation whe
   }
   if (index == kernel_.shared.size()) {
     const u32 stored = static_cast<u32>(std::min<u64>(bytes, std::numeric_limits<u32>::max()));
-    kernel_.shared.push_back({bytes ? str_cat("shared_", index) : str_cat(kernel_.name, "_dynamic_shared"),
-                              stored, alignment});
+    kernel_.shared.push_back(
+        {bytes ? str_cat("shared_", index) : str_cat(kernel_.name, "_dynamic_shared"), stored, alignment});
     if (bytes > kMaxStaticSharedBytes || kernel_.static_shared_bytes() > kMaxStaticSharedBytes) {
-      mistake(where, str_cat("static shared memory would take ", bytes, " bytes here and passes the limit of ",
-                                  kMaxStaticSharedBytes, " bytes a CTA; use dynamic_shared() for more"));
+      mistake(where,
+              str_cat("static shared memory would take ", bytes, " bytes here and passes the limit of ",
+                      kMaxStaticSharedBytes, " bytes a CTA; use dynamic_shared() for more"));
     }
   }
   detail::Input symbol;
@@ -301,8 +308,8 @@ void KernelBuilder::if_(const Pred& condition, absl::FunctionRef<void()> then, S
   close_region();
 }
 
-void KernelBuilder::if_(const Pred& condition, absl::FunctionRef<void()> then, absl::FunctionRef<void()> otherwise,
-                        SourceLocation where) {
+void KernelBuilder::if_(const Pred& condition, absl::FunctionRef<void()> then,
+                        absl::FunctionRef<void()> otherwise, SourceLocation where) {
   const u32 control = static_cast<u32>(kernel_.instructions.size());
   if_(condition, then, where);
   const u32 branch = open_region(false);
@@ -319,7 +326,8 @@ void KernelBuilder::loop(const Operand& first, absl::FunctionRef<Pred()> body, S
   close_region();
 }
 
-void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRef<void()> body, SourceLocation where) {
+void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRef<void()> body,
+                           SourceLocation where) {
   const u32 control = begin_control(Op::kWhile, nullptr, 0);
   const u32 test = open_region(true);
   const u32 loop_id = kernel_.regions[test].loop;
@@ -338,15 +346,17 @@ void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRe
 void KernelBuilder::maxntid(u32 x, u32 y, u32 z) {
   const u64 threads = static_cast<u64>(x) * y * z;
   if (threads == 0 || threads > kMaxThreadsPerCta) {
-    mistake(SourceLocation::current(), str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ",
-                                                    kMaxThreadsPerCta, " threads"));
+    mistake(SourceLocation::current(),
+            str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ", kMaxThreadsPerCta, " threads"));
   }
   kernel_.bounds.maxntid[0] = x;
   kernel_.bounds.maxntid[1] = y;
   kernel_.bounds.maxntid[2] = z;
 }
 
-void KernelBuilder::minnctapersm(u32 ctas) { kernel_.bounds.minnctapersm = ctas; }
+void KernelBuilder::minnctapersm(u32 ctas) {
+  kernel_.bounds.minnctapersm = ctas;
+}
 
 void KernelBuilder::maxnreg(u32 registers) {
   if (registers == 0 || registers > kMaxRegistersPerThread) {
@@ -364,7 +374,8 @@ absl::StatusOr<Kernel> KernelBuilder::finish() {
   schedule(kernel_);
   for (const u32 barrier : divergent_barriers(kernel_, nested_barriers_)) {
     mistake(nested_barriers_[barrier].second,
-            "a barrier stands in control flow that may differ between the threads of a CTA, so some may never arrive; "
+            "a barrier stands in control flow that may differ between the threads of a CTA, so some may "
+            "never arrive; "
             "move it out, or use bar_sync(id, count) for the warps that do");
   }
   if (!status_.ok()) return status_;

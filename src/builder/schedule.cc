@@ -59,6 +59,8 @@ class Scheduler {
 
 }  // namespace
 
-void schedule(Kernel& kernel) { Scheduler(kernel).walk(0); }
+void schedule(Kernel& kernel) {
+  Scheduler(kernel).walk(0);
+}
 
 }  // namespace ptxgen

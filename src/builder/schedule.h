@@ -5,8 +5,9 @@
 
 namespace ptxgen {
 
-// Fills Kernel::gaps and the use counts: walks the effects in the order they are printed, visits their operands left to
-// right, and appends each value, after its own operands, to the gap it was written in. Values nobody uses stay out.
+// Fills Kernel::gaps and the use counts: walks the effects in the order they are printed, visits their
+// operands left to right, and appends each value, after its own operands, to the gap it was written in.
+// Values nobody uses stay out.
 void schedule(Kernel& kernel);
 
 // Calls f(region) for the regions inside `control`, in the order they are printed.

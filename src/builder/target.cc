@@ -4,9 +4,13 @@
 
 namespace ptxgen {
 
-std::string PtxIsa::to_string() const { return str_cat(major, ".", minor); }
+std::string PtxIsa::to_string() const {
+  return str_cat(major, ".", minor);
+}
 
-std::string Target::to_string() const { return str_cat("sm_", sm, arch_specific ? "a" : ""); }
+std::string Target::to_string() const {
+  return str_cat("sm_", sm, arch_specific ? "a" : "");
+}
 
 absl::StatusOr<Target> Target::parse(std::string_view text) {
   for (const TargetInfo& info : kTargets) {

@@ -1,7 +1,8 @@
 // The direct code generator: walks the regions and prints each instruction by its row's spelling.
 //
-// Registers are untyped (.pred, .b16, .b32, .b64) and numbered in print order, so bits can be seen as another type
-// without an instruction. A variable has one register; its reads are that register unless they were copied.
+// Registers are untyped (.pred, .b16, .b32, .b64) and numbered in print order, so bits can be seen as another
+// type without an instruction. A variable has one register; its reads are that register unless they were
+// copied.
 
 #include <algorithm>
 #include <array>
@@ -171,8 +172,8 @@ class EntryPrinter {
     }
   }
 
-  // The values written before `effect`. The last one goes straight into the register of the variable it is assigned to:
-  // nothing after it in the gap can still want the old content.
+  // The values written before `effect`. The last one goes straight into the register of the variable it is
+  // assigned to: nothing after it in the gap can still want the old content.
   void gap(const Instruction& effect) {
     const Gap& values = kernel_.gaps[effect.gap];
     for (u32 v = values.first; v != kNone; v = kernel_.instructions[v].next) {
@@ -183,8 +184,8 @@ class EntryPrinter {
       }
       if (v == values.last && effect.op == Op::kVarWrite) {
         const Operand& assigned = kernel_.operands[effect.operands + 1];
-        if (assigned.form == Operand::Form::kValue && assigned.value == value.results && value.num_results == 1 &&
-            kernel_.values[assigned.value].uses == 1) {
+        if (assigned.form == Operand::Form::kValue && assigned.value == value.results &&
+            value.num_results == 1 && kernel_.values[assigned.value].uses == 1) {
           values_[assigned.value] = variable(kernel_.operands[effect.operands]);
         }
       }
@@ -294,18 +295,20 @@ class EntryPrinter {
         case Piece::Kind::kBits: out_.text(info(i.type).bits); break;
         case Piece::Kind::kMemory: out_.text(info(i.type).memory); break;
         case Piece::Kind::kTo: out_.text(info(i.to).name); break;
-        case Piece::Kind::kVector: out_.text(i.modifiers.vector == 1 ? "" : i.modifiers.vector == 2 ? ".v2" : ".v4"); break;
+        case Piece::Kind::kVector:
+          out_.text(i.modifiers.vector == 1 ? "" : i.modifiers.vector == 2 ? ".v2" : ".v4");
+          break;
         case Piece::Kind::kCacheOp: out_.text(row(i.modifiers.hints.op).spelling); break;
         case Piece::Kind::kHints:
           out_.text(row(i.modifiers.hints.l1).spelling);
           out_.text(row(i.modifiers.hints.l2).spelling);
           break;
         case Piece::Kind::kScope: out_.text(row(i.modifiers.scope).spelling); break;
-        case Piece::Kind::kSpace: out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared"); break;
-        case Piece::Kind::kResult: name(values_[i.results + piece->index]); break;
-        case Piece::Kind::kResults:
-          list(i.num_results, [&](u8 r) { name(values_[i.results + r]); });
+        case Piece::Kind::kSpace:
+          out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared");
           break;
+        case Piece::Kind::kResult: name(values_[i.results + piece->index]); break;
+        case Piece::Kind::kResults: list(i.num_results, [&](u8 r) { name(values_[i.results + r]); }); break;
         case Piece::Kind::kOperand: operand(operands[piece->index]); break;
         case Piece::Kind::kAddress: address(operands[0]); break;
         case Piece::Kind::kStored:
@@ -331,16 +334,20 @@ class EntryPrinter {
   void operand(const Operand& o) {
     switch (o.form) {
       case Operand::Form::kValue: return name(values_[o.value]);
-      case Operand::Form::kInteger: return out_.number(o.bits);
-      case Operand::Form::kF32:
-        out_.text("0f");
-        return out_.hex(static_cast<u64>(o.bits), 8);
-      case Operand::Form::kF64:
-        out_.text("0d");
-        return out_.hex(static_cast<u64>(o.bits), 16);
+      case Operand::Form::kInteger: return integer(o.bits);
+      case Operand::Form::kF32: out_.text("0f"); return out_.hex(static_cast<u64>(o.bits), 8);
+      case Operand::Form::kF64: out_.text("0d"); return out_.hex(static_cast<u64>(o.bits), 16);
       case Operand::Form::kSymbol: return symbol(o.bits);
       case Operand::Form::kVariable: return name(variables_[static_cast<std::size_t>(o.bits)]);
     }
+  }
+
+  // Small numbers count something; large ones are masks and bit patterns.
+  void integer(s64 value) {
+    constexpr s64 kLargestCount = 0xffff;
+    if (value <= kLargestCount) return out_.number(value);
+    out_.text("0x");
+    out_.number(value, 16);
   }
 
   void address(const Operand& o) {
@@ -432,6 +439,8 @@ std::string print_ptx(absl::Span<const Kernel> kernels) {
   return out.take();
 }
 
-std::string print_ptx(const Kernel& kernel) { return print_ptx(absl::MakeConstSpan(&kernel, 1)); }
+std::string print_ptx(const Kernel& kernel) {
+  return print_ptx(absl::MakeConstSpan(&kernel, 1));
+}
 
 }  // namespace ptxgen

@@ -4,8 +4,9 @@ namespace ptxgen {
 namespace {
 
 absl::Status in_context(const Descriptor& descriptor, const absl::Status& status) {
-  return absl::Status(status.code(),
-                      str_cat(descriptor.text(), ": ", std::string_view(status.message().data(), status.message().size())));
+  return absl::Status(
+      status.code(),
+      str_cat(descriptor.text(), ": ", std::string_view(status.message().data(), status.message().size())));
 }
 
 }  // namespace

@@ -11,21 +11,21 @@ namespace ptxgen {
 struct Piece {
   enum class Kind : u8 {
     kText,
-    kType,       // $T
-    kBits,       // $B
-    kMemory,     // $M
-    kTo,         // $D
-    kVector,     // $V
-    kCacheOp,    // $O
-    kHints,      // $H
-    kScope,      // $C
-    kSpace,      // $A
-    kResult,     // d, d0, d1
-    kResults,    // {d}
-    kOperand,    // a, b, c, e
-    kAddress,    // [a]
-    kStored,     // {v}
-    kSymbol,     // s
+    kType,     // $T
+    kBits,     // $B
+    kMemory,   // $M
+    kTo,       // $D
+    kVector,   // $V
+    kCacheOp,  // $O
+    kHints,    // $H
+    kScope,    // $C
+    kSpace,    // $A
+    kResult,   // d, d0, d1
+    kResults,  // {d}
+    kOperand,  // a, b, c, e
+    kAddress,  // [a]
+    kStored,   // {v}
+    kSymbol,   // s
     kEnd,
   };
   Kind kind = Kind::kEnd;

@@ -1,0 +1,114 @@
+// Dequantisation: out = (q - bias) * scale + shift for every value of every block.
+//
+// The blocks of all rows lie one after the other, so rows need no treatment of their own. A thread decodes
+// one part of a block and stores each of its runs as 16 bytes: 4 values as f32, 8 as f16 or bf16.
+// Neighbouring threads have neighbouring parts, so their loads and stores are contiguous.
+
+#include "ptxgen/kernels.h"
+#include "src/kernels/formats/with_format.h"
+#include "src/kernels/parts/narrow.h"
+
+namespace ptxgen {
+namespace {
+
+constexpr u32 kThreads = 256;
+constexpr u32 kStoreBytes = 16;
+
+constexpr u32 values_per_store(OutType type) {
+  return kStoreBytes / bytes_of(type);
+}
+
+template <class F>
+constexpr u32 parts_per_block(u32 width) {
+  return info(F::kFormat).block_values / (width * F::kRuns);
+}
+
+u32 blocks_per_cta(const Dequant& d) {
+  return formats::with_format(d.format, [&]<class F>(std::type_identity<F>) {
+    return kThreads / parts_per_block<F>(values_per_store(d.out_type));
+  });
+}
+
+template <class F, u32 W>
+void store_run(KernelBuilder& k, OutType type, const GlobalPtr<std::byte, kStoreBytes>& out,
+               const formats::Run<W>& run) {
+  std::vector<Reg<f32>> values;
+  for (u32 i = 0; i < W; ++i) {
+    const Reg<f32> scaled = parts::byte_to_f32(run.q[i / 4], i % 4, F::kBias) * run.scale;
+    values.push_back(run.shift ? scaled + *run.shift : scaled);
+  }
+  if constexpr (W == 4) {
+    st_global_v4(at<f32>(out), {values[0], values[1], values[2], values[3]});
+  } else {
+    const auto pair = [&](u32 i) { return parts::narrow_pair(k, type, values[2 * i], values[2 * i + 1]); };
+    st_global_v4(at<u32>(out), {pair(0), pair(1), pair(2), pair(3)});
+  }
+}
+
+template <class F, u32 W>
+void build_dequant(KernelBuilder& k, const Dequant& d) {
+  constexpr u32 kParts = parts_per_block<F>(W);
+  constexpr u32 kBlockValues = info(F::kFormat).block_values;
+  const u32 ctas_blocks = kThreads / kParts;
+  k.maxntid(kThreads);
+  const Reg<u32> tid = k.tid_x();
+  const Reg<u32> block = k.ctaid_x() * ctas_blocks + tid / kParts;
+  const Reg<u32> part = tid % kParts;
+
+  const auto weights = at<parts::Bytes<info(F::kFormat).block_bytes>>(
+      assume_aligned<info(F::kFormat).alignment>(k.param(&Dequant::Args::weights)));
+  const auto out = at<parts::Bytes<kBlockValues / W * kStoreBytes>>(k.param(&Dequant::Args::out));
+  const auto dequantise = [&] {
+    const formats::Part<W> values = F::template decode<W>(weights + block, part);
+    const auto base = at<parts::Bytes<kStoreBytes>>(out + block) + values.base / W;
+    for (const formats::Run<W>& run : values.runs)
+      store_run<F>(k, d.out_type, at<std::byte>(base + run.offset / W), run);
+  };
+  if (d.num_blocks() % ctas_blocks == 0) {
+    dequantise();
+  } else {
+    k.if_(block < static_cast<u32>(d.num_blocks()), dequantise);
+  }
+}
+
+}  // namespace
+
+std::string Dequant::name() const {
+  return str_cat(info(format).name, "_dequant");
+}
+
+absl::Status Dequant::validate() const {
+  const FormatInfo& f = info(format);
+  if (k % f.block_values != 0) {
+    return absl::InvalidArgumentError(str_cat("k is ", k, "; ", f.ggml_name, " has blocks of ",
+                                              f.block_values, " values, so k must be a multiple of ",
+                                              f.block_values));
+  }
+  constexpr u64 kMaxBlocks = 0xffffffff;  // a block's index is 32 bits
+  if (num_blocks() > kMaxBlocks) {
+    return absl::InvalidArgumentError(str_cat("n is ", n, " with k ", k, ", which makes ", num_blocks(),
+                                              " blocks; the kernel counts up to ", kMaxBlocks,
+                                              ": split the rows"));
+  }
+  return absl::OkStatus();
+}
+
+LaunchShape Dequant::launch_shape(const Args&) const {
+  LaunchShape shape;
+  const u64 per_cta = blocks_per_cta(*this);
+  shape.grid = {(num_blocks() + per_cta - 1) / per_cta};
+  shape.block = {kThreads};
+  return shape;
+}
+
+void Dequant::build(KernelBuilder& b) const {
+  formats::with_format(format, [&]<class F>(std::type_identity<F>) {
+    if (out_type == OutType::kF32) {
+      build_dequant<F, values_per_store(OutType::kF32)>(b, *this);
+    } else {
+      build_dequant<F, values_per_store(OutType::kF16)>(b, *this);
+    }
+  });
+}
+
+}  // namespace ptxgen

@@ -1,0 +1,13 @@
+// Rounding f32 results to the type they are stored in.
+#pragma once
+
+#include "ptxgen/kernel_builder.h"
+#include "ptxgen/kernels.h"
+
+namespace ptxgen::parts {
+
+// Two values rounded to nearest even and packed, `low` at the lower address. NaN becomes the canonical
+// 0x7fff. Targets before sm_80 have no bf16 and no paired conversion.
+Reg<u32> narrow_pair(KernelBuilder& k, OutType type, const Reg<f32>& low, const Reg<f32>& high);
+
+}  // namespace ptxgen::parts
