@@ -1,0 +1,150 @@
+// A CUDA device in software: parses PTX text and executes it on the CPU, warp by warp, with the checks that a
+// real device does not make. It judges text, wherever it came from; it knows nothing of ptxgen's builder.
+//
+//   Memory memory;
+//   auto program = Program::parse(ptx);                         // syntax, types, every instruction known
+//   auto out = memory.allocate(4096, "out");                    // a device address
+//   auto stats = launch(**program, "kernel", {.grid = {8}, .block = {128}, .params = bytes}, memory);
+//
+// docs/emulator.md says what is exact, what is approximated and which faults are found.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ptxgen/export.h"
+#include "ptxgen/target.h"
+
+namespace ptxgen::emulator {
+
+struct Code;           // a module decoded for execution; internal
+struct Allocation;     // one piece of emulated global memory; internal
+class MemorySnapshot;  // what a running launch sees of a Memory; internal
+
+// An extent or a position in a grid or a CTA, as %ntid, %tid, %nctaid and %ctaid spell it.
+struct Dim3 {
+  std::uint32_t x = 1, y = 1, z = 1;
+
+  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  constexpr bool operator==(const Dim3&) const = default;
+};
+
+struct ParamInfo {
+  std::string name;
+  std::size_t size;       // bytes
+  std::size_t alignment;  // bytes; a power of two
+  std::size_t offset;     // from the start of LaunchConfig::params
+};
+
+// What a module says about one of its `.entry` functions.
+struct EntryInfo {
+  std::string name;
+  std::vector<ParamInfo> params;
+  std::size_t param_bytes = 0;           // the least size of LaunchConfig::params
+  std::optional<Dim3> max_threads;       // .maxntid
+  std::optional<Dim3> required_threads;  // .reqntid
+  std::uint32_t min_ctas_per_sm = 0;     // .minnctapersm; 0 when absent
+  std::uint32_t max_registers = 0;       // .maxnreg; 0 when absent
+  std::size_t static_shared_bytes = 0;   // all .shared variables with a size that the entry uses or declares
+};
+
+// A parsed and decoded PTX module. Immutable, so any number of threads may launch from it.
+class PTXGEN_API Program {
+ public:
+  // Reads a whole module. The error (kInvalidArgument) names the line, shows its text and says what is
+  // expected; an instruction, modifier or operand type that the emulator does not execute is an error here,
+  // never ignored.
+  static absl::StatusOr<std::shared_ptr<const Program>> parse(std::string_view ptx);
+
+  explicit Program(std::unique_ptr<const Code> code);
+  ~Program();
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  PtxIsa version() const;  // of `.version`
+  Target target() const;   // of `.target`
+  absl::Span<const EntryInfo> entries() const;
+  const EntryInfo* find_entry(std::string_view name) const;  // null when there is none
+
+  const Code& code() const { return *code_; }
+
+ private:
+  std::unique_ptr<const Code> code_;
+};
+
+// The global memory of one emulated device. Thread-safe: several launches and host copies may run at once,
+// under the same rule as on a device that nobody frees what a running launch still uses.
+//
+// Addresses are 64-bit numbers that are never given out twice and lie at least 64 KiB apart from each other,
+// so an overrun or a use after free hits no other allocation. Storage is committed by the host when it is
+// first touched. Every byte remembers whether anything was written to it; a kernel that reads one that was
+// not is stopped.
+class PTXGEN_API Memory {
+ public:
+  Memory();
+  ~Memory();
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // `bytes` of device memory, aligned to 256 as cuMemAlloc does; `name` appears in messages.
+  absl::StatusOr<std::uint64_t> allocate(std::size_t bytes, std::string_view name);
+  absl::Status free(std::uint64_t address);  // the exact address that allocate() returned
+
+  absl::Status write(std::uint64_t address, absl::Span<const std::byte> data);
+  absl::Status fill(std::uint64_t address, std::byte value, std::size_t bytes);
+  // Copies out whatever is there; `require_written` makes bytes that nothing wrote an error.
+  absl::Status read(std::uint64_t address, absl::Span<std::byte> out, bool require_written = false) const;
+
+  // "12 bytes past the end of allocation 'out' (4096 bytes at 0x100000000000)"
+  std::string describe(std::uint64_t address) const;
+
+  // For the runtime: the allocations as they are now, and where a module's `.global` variables live in this
+  // memory.
+  MemorySnapshot snapshot() const;
+  absl::StatusOr<std::uint64_t> module_globals(const Program& program);
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+struct LaunchConfig {
+  Dim3 grid;
+  Dim3 block;
+  std::uint32_t dynamic_shared_bytes = 0;
+  absl::Span<const std::byte> params;  // every parameter at its ParamInfo::offset
+};
+
+struct Options {
+  unsigned workers = 0;          // host threads that execute CTAs; 0: one a core
+  std::optional<Target> device;  // whose limits hold; the module's own target when absent
+  std::uint64_t max_warp_instructions = std::uint64_t{1}
+                                        << 28;  // by one CTA; more is reported as an endless kernel
+  bool check_races = true;                      // shared-memory accesses without a barrier between them
+};
+
+struct LaunchStats {
+  std::uint64_t thread_instructions = 0;  // counted once for each thread that executes it
+  std::uint64_t warp_instructions = 0;
+  std::map<std::string, std::uint64_t> by_opcode;  // "ld.global.nc.v4.u32": thread instructions
+  std::uint64_t global_bytes_read = 0, global_bytes_written = 0;
+  std::uint64_t shared_bytes_read = 0, shared_bytes_written = 0;
+};
+
+// Runs `entry` over the whole grid and returns when it has finished. A launch that no device would accept is
+// refused with kInvalidArgument (kNotFound for the entry); a fault of the kernel is kAborted, and its message
+// names kernel, line, instruction, CTA and thread. What a kernel wrote before its fault stays written.
+PTXGEN_API absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entry,
+                                              const LaunchConfig& config, Memory& memory,
+                                              const Options& options = {});
+
+}  // namespace ptxgen::emulator

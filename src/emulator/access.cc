@@ -1,0 +1,258 @@
+#include "src/emulator/access.h"
+#include "src/emulator/text.h"
+
+namespace ptxgen::emulator {
+namespace {
+
+struct Place {
+  Space space;
+  std::uint64_t offset;
+};
+
+Place place_of(Space space, std::uint64_t address) {
+  if (space != Space::kGeneric) return {space, address};
+  switch (address >> kWindowShift) {
+    case kSharedWindow >> kWindowShift: return {Space::kShared, address - kSharedWindow};
+    case kConstWindow >> kWindowShift: return {Space::kConst, address - kConstWindow};
+    case kParamWindow >> kWindowShift: return {Space::kParam, address - kParamWindow};
+    case kLocalWindow >> kWindowShift: return {Space::kLocal, address - kLocalWindow};
+    default: return {Space::kGlobal, address};
+  }
+}
+
+std::string_view verb(AccessKind kind) {
+  switch (kind) {
+    case AccessKind::kRead: return "reads";
+    case AccessKind::kWrite: return "writes";
+    case AccessKind::kAtomic: return "atomically updates";
+  }
+  return "";
+}
+
+void fault_access(Warp& warp, const Op& op, unsigned lane, AccessKind kind, Place at, unsigned bytes,
+                  std::string_view what) {
+  warp.fault(op, lane,
+             str_cat(verb(kind), " ", bytes, " bytes at ", name(at.space), " address ", hex(at.offset), what,
+                     ": ", describe(*warp.cta, at.space, at.offset)));
+}
+
+void count_traffic(Traffic& traffic, Space space, unsigned bytes, AccessKind kind) {
+  if (space != Space::kGlobal && space != Space::kShared) return;
+  if (kind != AccessKind::kWrite)
+    (space == Space::kGlobal ? traffic.global_read : traffic.shared_read) += bytes;
+  if (kind != AccessKind::kRead)
+    (space == Space::kGlobal ? traffic.global_written : traffic.shared_written) += bytes;
+}
+
+bool in_bounds(std::uint64_t offset, unsigned bytes, std::uint64_t size) {
+  return offset < size && bytes <= size - offset;
+}
+
+std::byte* locate_global(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
+  Allocation* a = warp.cta->launch->memory.find(at.offset, bytes, warp.cursor);
+  if (!a) {
+    fault_access(warp, op, lane, kind, at, bytes, "");
+    return nullptr;
+  }
+  const std::uint64_t offset = at.offset - a->address;
+  if (kind == AccessKind::kWrite) {
+    a->mark_written(offset, bytes);
+  } else if (!a->written(offset, bytes)) {
+    fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
+    return nullptr;
+  }
+  return a->data.get() + offset;
+}
+
+Located locate_shared(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
+  SharedMemory& shared = warp.cta->shared;
+  if (!in_bounds(at.offset, bytes, shared.bytes())) {
+    fault_access(warp, op, lane, kind, at, bytes, "");
+    return {};
+  }
+  if (kind != AccessKind::kWrite && !shared.written(at.offset, bytes)) {
+    fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
+    return {};
+  }
+  const AccessRecord record{shared.clock(warp.index)[warp.index],
+                            static_cast<std::uint16_t>(warp.thread(lane)), (op.flags & kStrong) != 0,
+                            op.instruction};
+  std::optional<AccessConflict> conflict = kind == AccessKind::kRead ? shared.read(at.offset, bytes, record)
+                                                                     : shared.write(at.offset, bytes, record);
+  if (conflict && kind != AccessKind::kWrite) {
+    fault_race(warp, op, lane, at.offset, bytes, kind != AccessKind::kRead, *conflict);
+    return {};
+  }
+  return {shared.data() + at.offset, conflict};
+}
+
+std::byte* locate_local(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
+  Cta& cta = *warp.cta;
+  const std::uint64_t size = cta.launch->code->function->local_bytes;
+  if (!in_bounds(at.offset, bytes, size)) {
+    fault_access(warp, op, lane, kind, at, bytes, "");
+    return nullptr;
+  }
+  const std::uint64_t offset = warp.thread(lane) * size + at.offset;
+  for (unsigned i = 0; i < bytes; ++i) {
+    if (kind == AccessKind::kWrite) {
+      cta.local_written[offset + i] = 1;
+    } else if (!cta.local_written[offset + i]) {
+      fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
+      return nullptr;
+    }
+  }
+  return cta.local.data() + offset;
+}
+
+std::byte* locate_constant(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes,
+                           AccessKind kind) {
+  const Launch& launch = *warp.cta->launch;
+  const bool param = at.space == Space::kParam;
+  if (kind != AccessKind::kRead) {
+    fault_access(warp, op, lane, kind, at, bytes, ", but that space is read-only");
+    return nullptr;
+  }
+  const std::size_t size = param ? launch.code->function->info.param_bytes : launch.constants.size();
+  if (!in_bounds(at.offset, bytes, size)) {
+    fault_access(warp, op, lane, kind, at, bytes, "");
+    return nullptr;
+  }
+  const std::byte* data = param ? launch.config.params.data() : launch.constants.data();
+  return const_cast<std::byte*>(data) + at.offset;  // only read; see above
+}
+
+// Where `offset` lies among things with a name, a place and a size.
+struct Named {
+  std::string_view name;
+  std::uint64_t offset, bytes;
+};
+
+std::string describe_named(std::uint64_t offset, std::string_view kind, const std::vector<Named>& all,
+                           std::uint64_t total, std::string_view total_name) {
+  const Named* below = nullptr;
+  for (const Named& n : all) {
+    if (n.offset <= offset && (!below || n.offset >= below->offset)) below = &n;
+  }
+  std::string where;
+  if (below && offset < below->offset + below->bytes) {
+    where = str_cat(offset - below->offset, " bytes into ", kind, " '", below->name, "' (", below->bytes,
+                    " bytes)");
+  } else if (below) {
+    where = str_cat(offset - below->offset - below->bytes, " bytes past the end of ", kind, " '", below->name,
+                    "' (", below->bytes, " bytes)");
+  } else {
+    where = str_cat("no ", kind, " is there");
+  }
+  return str_cat(where, "; ", total_name, " has ", total, " bytes");
+}
+
+Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
+  switch (at.space) {
+    case Space::kShared: return locate_shared(warp, op, lane, at, bytes, kind);
+    case Space::kConst:
+    case Space::kParam: return {locate_constant(warp, op, lane, at, bytes, kind), {}};
+    case Space::kLocal: return {locate_local(warp, op, lane, at, bytes, kind), {}};
+    default: return {locate_global(warp, op, lane, at, bytes, kind), {}};
+  }
+}
+
+}  // namespace
+
+std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
+  const Launch& launch = *cta.launch;
+  const Function& function = *launch.code->function;
+  std::vector<Named> all;
+  switch (space) {
+    case Space::kShared:
+      for (const PlacedVariable& p : launch.code->shared) {
+        const Variable& v = launch.module->variables[p.variable];
+        all.push_back({v.name, p.offset,
+                       v.external ? launch.shared_bytes - std::min(launch.shared_bytes, p.offset) : v.bytes});
+      }
+      return describe_named(offset, "variable", all, launch.shared_bytes, "the CTA's shared memory");
+    case Space::kParam:
+      for (const ParamInfo& p : function.info.params) all.push_back({p.name, p.offset, p.size});
+      return describe_named(offset, "parameter", all, function.info.param_bytes, "the parameter space");
+    case Space::kConst:
+    case Space::kLocal:
+      for (const Variable& v : launch.module->variables) {
+        if (v.space == space) all.push_back({v.name, v.offset, v.bytes});
+      }
+      return describe_named(offset, "variable", all,
+                            space == Space::kConst ? launch.constants.size() : function.local_bytes,
+                            str_cat("the .", name(space), " space"));
+    default: return launch.memory.describe(offset);
+  }
+}
+
+Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes,
+               AccessKind kind) {
+  const Place at = place_of(op.space, address);
+  if (at.offset & (bytes - 1)) {
+    fault_access(warp, op, lane, kind, at, bytes, str_cat(", which is not a multiple of ", bytes));
+    return {};
+  }
+  count_traffic(warp.cta->traffic, at.space, bytes, kind);
+  if (!(op.flags & kStrong) || !warp.cta->launch->options.check_races)
+    return locate_in(warp, op, lane, at, bytes, kind);
+  // Flags and locks: what precedes a release (or a fence and a strong write) happens before what follows the
+  // acquire that sees it.
+  SharedMemory& shared = warp.cta->shared;
+  const bool fenced = warp.cta->launch->code->has_fence;
+  const std::uint64_t key = at.offset + window(at.space);
+  if (kind != AccessKind::kWrite && (fenced || (op.flags & kAcquire))) shared.acquire(warp.index, key);
+  const Located located = locate_in(warp, op, lane, at, bytes, kind);
+  if (kind != AccessKind::kRead && (fenced || (op.flags & kRelease))) shared.release(warp.index, key);
+  return located;
+}
+
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes, bool writes,
+                const AccessConflict& conflict) {
+  const Launch& launch = *warp.cta->launch;
+  const Instruction& other = launch.code->function->instructions[conflict.earlier.instruction];
+  address = place_of(op.space, address).offset;
+  warp.fault(
+      op, lane,
+      str_cat("race in shared memory: ", writes ? "writes " : "reads ", bytes, " bytes at shared address ",
+              hex(address), ", which thread ",
+              to_string(position(conflict.earlier.thread, launch.config.block)),
+              conflict.earlier_writes ? " wrote" : " read", " at PTX line ", other.line, " `", other.text,
+              "`, with no barrier between the two: ", describe(*warp.cta, Space::kShared, address)));
+}
+
+std::uint32_t decode_semantics(Decoder& d) {
+  std::uint32_t flags = 0;
+  switch (d.accept_one({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel"})) {
+    case 1:
+    case 2: flags = kStrong; break;
+    case 3: flags = kStrong | kAcquire; break;
+    case 4: flags = kStrong | kRelease; break;
+    case 5: flags = kStrong | kAcquire | kRelease; break;
+    default: break;
+  }
+  d.accept("mmio");
+  d.accept_one({"cta", "cluster", "gpu", "sys"});
+  return flags;
+}
+
+bool decode_cache_hints(Decoder& d) {
+  d.accept_one({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
+  d.accept_one(
+      {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"});
+  d.accept_one({"L2::evict_normal", "L2::evict_first", "L2::evict_last"});
+  d.accept_one({"L2::64B", "L2::128B", "L2::256B"});
+  return d.accept("L2::cache_hint");
+}
+
+void set_address(Op& op, const AddressOperand& address, Space space) {
+  op.space = space;
+  op.wide_address = address.wide;
+  op.immediate = static_cast<std::uint64_t>(address.offset);
+}
+
+void note_access(Decoder& d, Space space, unsigned bytes) {
+  if (space == Space::kShared || space == Space::kGeneric) d.shared_access(bytes);
+}
+
+}  // namespace ptxgen::emulator

@@ -1,0 +1,53 @@
+// One lane's access to memory, with every check: the space a generic address lies in, alignment, bounds,
+// bytes that nothing wrote, writes to read-only spaces, shared-memory races.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+
+#include "src/emulator/decode.h"
+#include "src/emulator/machine.h"
+
+namespace ptxgen::emulator {
+
+enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
+
+// Op::flags of operations on memory.
+enum MemoryFlags : std::uint32_t { kStrong = 1, kAcquire = 2, kRelease = 4 };
+
+struct Located {
+  std::byte* data = nullptr;  // null: the warp has faulted
+  // A write to shared memory that races. The caller knows whether the other lane wrote the same value in the
+  // same instruction, which is allowed.
+  std::optional<AccessConflict> conflict;
+};
+
+Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes,
+               AccessKind kind);
+
+// The address operand of a lane, offset added.
+inline std::uint64_t lane_address(const Warp& warp, const Op& op, unsigned lane) {
+  return (op.wide_address ? warp.lanes<std::uint64_t>(op.src[0])[lane]
+                          : warp.lanes<std::uint32_t>(op.src[0])[lane]) +
+         op.immediate;
+}
+
+// Ends the CTA with the message for a race.
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes, bool writes,
+                const AccessConflict& conflict);
+
+// "12 bytes past the end of allocation 'out' ..." for any space; `offset` is within the space.
+std::string describe(const Cta& cta, Space space, std::uint64_t offset);
+
+// What ld, st, atom and red share in decoding: .weak, .volatile, .relaxed, ... and a scope; cache hints.
+std::uint32_t decode_semantics(Decoder& d);
+// Eviction priorities, prefetch sizes and cache operators, which change no result. True when .L2::cache_hint
+// asks for a further operand.
+bool decode_cache_hints(Decoder& d);
+// Fills what the operation needs of an address operand.
+void set_address(Op& op, const AddressOperand& address, Space space);
+// Tells the decoder of a possible access to shared memory.
+void note_access(Decoder& d, Space space, unsigned bytes);
+
+}  // namespace ptxgen::emulator

@@ -1,0 +1,317 @@
+// The scheduler: lanes within a warp, warps within a CTA.
+#include <algorithm>
+#include <bit>
+
+#include "src/emulator/machine.h"
+#include "src/emulator/text.h"
+
+namespace ptxgen::emulator {
+namespace {
+
+constexpr std::uint64_t kTurn = 4096;  // operations a warp executes before the next one gets its turn
+
+bool runnable(const Split& s) {
+  return s.state == Split::State::kReady || s.state == Split::State::kReleased;
+}
+bool mergeable(const Split& s) {
+  return s.state == Split::State::kReady || s.state == Split::State::kConverging;
+}
+
+// "lanes 0-15, 20"
+std::string lane_list(LaneMask lanes) {
+  std::string text = std::popcount(lanes) == 1 ? "lane " : "lanes ";
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    if (!(lanes >> lane & 1)) continue;
+    unsigned last = lane;
+    while (last + 1 < kWarpSize && (lanes >> (last + 1) & 1)) ++last;
+    str_append(&text, text.back() == ' ' ? "" : ", ", lane);
+    if (last > lane) str_append(&text, "-", last);
+    lane = last;
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_string(Dim3 at) {
+  return str_cat("(", at.x, ",", at.y, ",", at.z, ")");
+}
+
+Dim3 position(std::uint64_t linear, Dim3 extent) {
+  return {static_cast<std::uint32_t>(linear % extent.x),
+          static_cast<std::uint32_t>(linear / extent.x % extent.y),
+          static_cast<std::uint32_t>(linear / extent.x / extent.y)};
+}
+
+std::string place(const Launch& launch, std::uint32_t instruction) {
+  const Function& f = *launch.code->function;
+  if (f.instructions.empty()) return str_cat("kernel '", f.info.name, "'");
+  const Instruction& in = f.instructions[instruction];
+  return str_cat("kernel '", f.info.name, "', PTX line ", in.line, " `", in.text, "`");
+}
+
+// ---- warp ----
+
+void Warp::fault(const Op& op, unsigned lane, std::string_view what) {
+  event = Event::kFault;
+  const Launch& launch = *cta->launch;
+  cta->fault =
+      absl::AbortedError(str_cat(place(launch, op.instruction), ", CTA ", to_string(cta->ctaid), ", thread ",
+                                 to_string(position(thread(lane), launch.config.block)), ": ", what));
+}
+
+void Warp::wait(LaneMask waiting, Split::State state, std::uint32_t barrier) {
+  splits.push_back({current.pc, waiting, state, barrier});
+  current.lanes &= ~waiting;
+  ++current.pc;
+  event = Event::kWait;
+}
+
+bool Warp::converge(LaneMask arrived, LaneMask wanted) {
+  if ((wanted & live & ~arrived) == 0) return true;
+  wait(arrived, Split::State::kConverging);
+  return false;
+}
+
+void Warp::synchronise() {
+  cta->shared.advance(index);
+}
+
+// ---- CTA ----
+
+Cta::Cta(const Launch& l)
+    : launch(&l),
+      threads(static_cast<std::uint32_t>(l.config.block.count())),
+      warps((threads + kWarpSize - 1) / kWarpSize),
+      shared(l.shared_bytes, l.code->shared_granule, l.options.check_races),
+      local(l.code->function->local_bytes * threads),
+      local_written(local.size()),
+      counts(l.code->ops.size()),
+      frames_(l.code->frame_bytes * warps.size() + 64) {
+  std::byte* frame = frames_.data() + (-reinterpret_cast<std::uintptr_t>(frames_.data()) & 63);
+  for (std::uint32_t i = 0; i < warps.size(); ++i) {
+    Warp& w = warps[i];
+    w.cta = this;
+    w.index = i;
+    w.frame = frame + l.code->frame_bytes * i;
+    const std::uint32_t lanes = std::min(kWarpSize, threads - i * kWarpSize);
+    w.existing = lanes == kWarpSize ? kAllLanes : (LaneMask{1} << lanes) - 1;
+    for (const ConstantSlot& c : l.code->constants) {
+      const std::uint64_t value = c.value + (c.relocated ? l.globals : 0);
+      if (c.bytes == 0) w.predicate(c.slot) = value ? kAllLanes : 0;
+      for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+        std::memcpy(w.frame + c.slot.offset + lane * c.bytes, &value, c.bytes);
+      }
+    }
+  }
+}
+
+void Cta::start(std::uint64_t linear) {
+  ctaid = position(linear, launch->config.grid);
+  fault = absl::OkStatus();
+  steps = 0;
+  shared.reset();
+  std::fill(local_written.begin(), local_written.end(), std::uint8_t{0});
+  barriers.fill(Barrier{});
+  for (Warp& w : warps) {
+    w.live = w.existing;
+    w.splits.clear();
+    w.current = {0, w.existing, Split::State::kReady, 0};
+    w.backward_branches = 0;
+    w.prefer_high = false;
+    w.written.assign(launch->code->register_of_slot.size(), 0);
+    for (const ConstantSlot& c : launch->code->constants) w.written[c.slot.id] = kAllLanes;
+    fill_specials(w);
+  }
+}
+
+void Cta::fill_specials(Warp& w) {
+  for (const SpecialSlot& s : launch->code->specials) {
+    w.written[s.slot.id] = kAllLanes;
+    for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+      w.lanes<std::uint32_t>(s.slot)[lane] = special_value(w, lane, s.special);
+    }
+  }
+}
+
+std::uint32_t Cta::special_value(const Warp& w, unsigned lane, Special special) const {
+  const Dim3 tid = position(w.thread(lane), launch->config.block);
+  const LaneMask self = LaneMask{1} << lane;
+  switch (special) {
+    case Special::kTidX: return tid.x;
+    case Special::kTidY: return tid.y;
+    case Special::kTidZ: return tid.z;
+    case Special::kNtidX: return launch->config.block.x;
+    case Special::kNtidY: return launch->config.block.y;
+    case Special::kNtidZ: return launch->config.block.z;
+    case Special::kCtaidX: return ctaid.x;
+    case Special::kCtaidY: return ctaid.y;
+    case Special::kCtaidZ: return ctaid.z;
+    case Special::kNctaidX: return launch->config.grid.x;
+    case Special::kNctaidY: return launch->config.grid.y;
+    case Special::kNctaidZ: return launch->config.grid.z;
+    case Special::kLaneid: return lane;
+    case Special::kWarpid: return w.index;
+    case Special::kNwarpid: return static_cast<std::uint32_t>(warps.size());
+    case Special::kLanemaskEq: return self;
+    case Special::kLanemaskLt: return self - 1;
+    case Special::kLanemaskLe: return self | (self - 1);
+    case Special::kLanemaskGt: return ~(self | (self - 1));
+    case Special::kLanemaskGe: return ~(self - 1);
+    case Special::kSmid:
+    case Special::kZero: return 0;
+    case Special::kNsmid:
+    case Special::kOne: return 1;
+    case Special::kDynamicSmemSize: return launch->config.dynamic_shared_bytes;
+    case Special::kTotalSmemSize: return static_cast<std::uint32_t>(launch->shared_bytes);
+  }
+  return 0;
+}
+
+absl::Status Cta::run(std::uint64_t linear) {
+  start(linear);
+  for (;;) {
+    bool progress = false, alive = false;
+    for (Warp& w : warps) {
+      if (w.live == 0) continue;
+      progress |= run_warp(w, kTurn);
+      if (!fault.ok()) return fault;
+      alive |= w.live != 0;
+    }
+    if (!alive) return absl::OkStatus();
+    if (!progress) return deadlock();
+  }
+}
+
+bool Cta::pick(Warp& w) {
+  std::vector<Split>& splits = w.splits;
+  if (w.current.lanes != 0) splits.push_back(w.current);
+  w.current = {};
+  for (std::size_t i = 0; i < splits.size(); ++i) {
+    for (std::size_t j = splits.size() - 1; j > i; --j) {
+      if (splits[j].pc != splits[i].pc || !mergeable(splits[i]) || !mergeable(splits[j])) continue;
+      splits[i].lanes |= splits[j].lanes;
+      splits[i].state = Split::State::kReady;
+      splits.erase(splits.begin() + static_cast<std::ptrdiff_t>(j));
+    }
+  }
+  auto best = splits.end();
+  for (auto s = splits.begin(); s != splits.end(); ++s) {
+    if (runnable(*s) && (best == splits.end() || (w.prefer_high ? s->pc > best->pc : s->pc < best->pc)))
+      best = s;
+  }
+  if (best == splits.end()) return false;
+  w.current = *best;
+  splits.erase(best);
+  w.boundary = ~0u;
+  for (const Split& s : splits) {
+    if (mergeable(s) && s.pc > w.current.pc) w.boundary = std::min(w.boundary, s.pc);
+  }
+  return true;
+}
+
+bool Cta::run_warp(Warp& w, std::uint64_t budget) {
+  const std::uint64_t begin = steps;
+  bool progress = false;  // arriving at a barrier is progress too, though the operation is not done
+  while (steps - begin < budget && pick(w)) {
+    progress = true;
+    while (step(w) && steps - begin < budget) {
+    }
+    if (!fault.ok()) break;
+  }
+  return progress;
+}
+
+// Executes one operation; false when the scheduler must choose again.
+bool Cta::step(Warp& w) {
+  const std::uint32_t pc = w.current.pc;
+  const Op& op = launch->code->ops[pc];
+  LaneMask mask = w.current.lanes, missing = 0;
+  std::uint32_t missing_id = 0;
+  if (op.guarded) {
+    if ((missing = mask & ~w.written[op.guard.id])) missing_id = op.guard.id;
+    const LaneMask p = w.predicate(op.guard);
+    mask &= op.guard_negated ? ~p : p;
+  }
+  w.event = Event::kNone;
+  if (mask != 0 && missing == 0) {
+    for (unsigned i = 0; i < op.src_count; ++i) {
+      if (LaneMask m = mask & ~w.written[op.src[i].id]) {
+        missing = m;
+        missing_id = op.src[i].id;
+      }
+    }
+    if (missing == 0) op.run(w, op, mask);
+  }
+  if (missing != 0) {
+    const std::uint32_t index = launch->code->register_of_slot[missing_id];
+    w.fault(op, static_cast<unsigned>(std::countr_zero(missing)),
+            str_cat("reads ",
+                    index == ~0u ? std::string_view("the condition code")
+                                 : launch->code->function->registers[index].name,
+                    ", which nothing has written (", lane_list(missing), " of warp ", w.index, ")"));
+  }
+  if (w.event == Event::kFault || w.event == Event::kWait) return false;
+  ++steps;
+  counts[pc].warps += 1;
+  counts[pc].threads += static_cast<std::uint64_t>(std::popcount(mask));
+  if (steps > launch->options.max_warp_instructions) {
+    w.fault(op, static_cast<unsigned>(std::countr_zero(w.existing)),
+            str_cat("the CTA has executed ", launch->options.max_warp_instructions,
+                    " warp instructions, the bound for endless kernels"));
+    return false;
+  }
+  if (w.event == Event::kJump) return w.splits.empty() && w.current.lanes != 0;
+  if (mask != 0) {
+    for (unsigned i = 0; i < op.dst_count; ++i) w.written[op.dst[i].id] |= mask;
+  }
+  return ++w.current.pc < w.boundary;
+}
+
+void Cta::release_barriers() {
+  std::uint32_t live = 0;
+  for (const Warp& w : warps) live += static_cast<std::uint32_t>(std::popcount(w.live));
+  for (std::uint32_t number = 0; number < barriers.size(); ++number) {
+    Barrier& b = barriers[number];
+    if (!b.in_use) continue;
+    // PTX ISA, exit: threads that have exited do not hold up a barrier for all threads of the CTA.
+    if (b.expected == 0 ? b.thread_count < live : b.arrived < b.expected) continue;
+    for (Warp& w : warps) {
+      bool released = false;
+      for (Split& s : w.splits) {
+        if (s.state != Split::State::kBarrier || s.barrier != number) continue;
+        s.state = Split::State::kReleased;
+        released = true;
+      }
+      if (released) join(shared.clock(w.index), b.clock);
+    }
+    const std::uint32_t truths = b.true_count, count = b.thread_count;
+    b = Barrier{};
+    b.result_true = truths;
+    b.result_count = count;
+  }
+}
+
+absl::Status Cta::deadlock() const {
+  std::string waits;
+  unsigned listed = 0;
+  for (const Warp& w : warps) {
+    for (const Split& s : w.splits) {
+      if (++listed > 8) continue;
+      const std::uint32_t instruction = launch->code->ops[s.pc].instruction;
+      const Instruction& in = launch->code->function->instructions[instruction];
+      str_append(&waits, "; warp ", w.index, " ", lane_list(s.lanes), " at PTX line ", in.line, " `", in.text,
+                 "` ",
+                 s.state == Split::State::kBarrier ? "for the threads that have not arrived at the barrier"
+                                                   : "for the other lanes of the warp");
+    }
+    const LaneMask exited = w.existing & ~w.live;
+    if (exited != 0 && w.live != 0 && listed <= 8)
+      str_append(&waits, "; warp ", w.index, " ", lane_list(exited), " exited");
+  }
+  if (listed > 8) str_append(&waits, "; and ", listed - 8, " more");
+  return absl::AbortedError(str_cat("kernel '", launch->code->function->info.name, "', CTA ",
+                                    to_string(ctaid), ": deadlock, every live thread waits", waits));
+}
+
+}  // namespace ptxgen::emulator

@@ -1,0 +1,229 @@
+// Program and launch(): what a device refuses, and CTAs over worker threads.
+#include <algorithm>
+#include <atomic>
+#include <thread>
+
+#include "absl/synchronization/mutex.h"
+#include "src/emulator/decode.h"
+#include "src/emulator/machine.h"
+#include "src/emulator/text.h"
+
+namespace ptxgen::emulator {
+namespace {
+
+constexpr std::uint64_t kMaxStaticShared = 48 * 1024;
+constexpr std::uint64_t kMaxLocal = 512 * 1024;
+
+// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a thread
+// block.
+std::uint64_t max_shared(Target target) {
+  switch (target.sm) {
+    case 70:
+    case 72: return 96 * 1024;
+    case 75: return 64 * 1024;
+    case 80:
+    case 87: return 163 * 1024;
+    case 86:
+    case 89:
+    case 120:
+    case 121: return 99 * 1024;
+    case 90:
+    case 100:
+    case 103:
+    case 110: return 227 * 1024;
+    default: return kMaxStaticShared;
+  }
+}
+
+absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
+  const auto refuse = [&](auto... what) {
+    return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name, "': ", what...));
+  };
+  const Dim3 grid = config.grid, block = config.block;
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
+    return refuse("grid ", to_string(grid), "; allowed are 1 to 2147483647 by 65535 by 65535 CTAs");
+  }
+  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
+      block.count() > 1024) {
+    return refuse("block ", to_string(block),
+                  "; allowed are 1 to 1024 by 1024 by 64 threads and 1024 in all");
+  }
+  if (info.max_threads && block.count() > info.max_threads->count()) {
+    return refuse("block ", to_string(block), " has ", block.count(), " threads; its .maxntid allows ",
+                  info.max_threads->count());
+  }
+  if (info.required_threads && !(block == *info.required_threads)) {
+    return refuse("block ", to_string(block), "; its .reqntid requires ", to_string(*info.required_threads));
+  }
+  if (config.params.size() < info.param_bytes) {
+    return refuse(config.params.size(), " bytes of parameters; it reads ", info.param_bytes);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_memory(const EntryInfo& info, const Executable& code, const LaunchConfig& config,
+                          Target device) {
+  if (code.static_shared_bytes > kMaxStaticShared) {
+    return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ", code.static_shared_bytes,
+                                              " bytes of shared memory; ", kMaxStaticShared,
+                                              " is the most, more must be dynamic (.extern .shared)"));
+  }
+  const std::uint64_t shared = code.static_shared_bytes + config.dynamic_shared_bytes;
+  if (shared > max_shared(device)) {
+    return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name, "': ", shared,
+                                              " bytes of shared memory (", code.static_shared_bytes,
+                                              " static, ", config.dynamic_shared_bytes, " dynamic); ",
+                                              device.to_string(), " allows ", max_shared(device), " a CTA"));
+  }
+  if (code.function->local_bytes > kMaxLocal) {
+    return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ",
+                                              code.function->local_bytes, " bytes of local memory a thread; ",
+                                              kMaxLocal, " is the most"));
+  }
+  return absl::OkStatus();
+}
+
+// What the workers hand in.
+struct Outcome {
+  absl::Mutex mutex;
+  std::uint64_t fault_cta ABSL_GUARDED_BY(mutex) = ~std::uint64_t{0};
+  absl::Status fault ABSL_GUARDED_BY(mutex);
+  std::vector<OpCount> counts ABSL_GUARDED_BY(mutex);
+  Traffic traffic ABSL_GUARDED_BY(mutex);
+  std::atomic<std::uint64_t> next{0};
+  std::atomic<bool> stop{false};
+};
+
+// Takes CTAs in the order of their numbers, so that one may wait for what an earlier one writes.
+void work(const Launch& launch, Outcome& outcome) {
+  Cta cta(launch);
+  const std::uint64_t ctas = launch.config.grid.count();
+  while (!outcome.stop.load(std::memory_order_relaxed)) {
+    const std::uint64_t linear = outcome.next.fetch_add(1, std::memory_order_relaxed);
+    if (linear >= ctas) break;
+    absl::Status status = cta.run(linear);
+    if (status.ok()) continue;
+    outcome.stop = true;
+    absl::MutexLock lock(&outcome.mutex);
+    if (linear < outcome.fault_cta) {
+      outcome.fault_cta = linear;
+      outcome.fault = std::move(status);
+    }
+  }
+  absl::MutexLock lock(&outcome.mutex);
+  outcome.counts.resize(cta.counts.size());
+  for (std::size_t i = 0; i < cta.counts.size(); ++i) {
+    outcome.counts[i].warps += cta.counts[i].warps;
+    outcome.counts[i].threads += cta.counts[i].threads;
+  }
+  outcome.traffic.global_read += cta.traffic.global_read;
+  outcome.traffic.global_written += cta.traffic.global_written;
+  outcome.traffic.shared_read += cta.traffic.shared_read;
+  outcome.traffic.shared_written += cta.traffic.shared_written;
+}
+
+LaunchStats statistics(const Executable& code, const std::vector<OpCount>& counts, const Traffic& traffic) {
+  LaunchStats stats;
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const Op& op = code.ops[i];
+    if (!op.counted || counts[i].warps == 0) continue;
+    const Instruction& in = code.function->instructions[op.instruction];
+    std::string name(in.opcode);
+    for (std::string_view m : in.modifiers) str_append(&name, ".", m);
+    stats.by_opcode[name] += counts[i].threads;
+    stats.thread_instructions += counts[i].threads;
+    stats.warp_instructions += counts[i].warps;
+  }
+  stats.global_bytes_read = traffic.global_read;
+  stats.global_bytes_written = traffic.global_written;
+  stats.shared_bytes_read = traffic.shared_read;
+  stats.shared_bytes_written = traffic.shared_written;
+  return stats;
+}
+
+std::vector<std::byte> constant_image(const Module& module) {
+  std::vector<std::byte> image(module.const_bytes);
+  for (const Variable& v : module.variables) {
+    if (v.space == Space::kConst && !v.initial.empty()) {
+      std::memcpy(image.data() + v.offset, v.initial.data(), v.initial.size());
+    }
+  }
+  return image;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<const Program>> Program::parse(std::string_view ptx) {
+  absl::StatusOr<std::unique_ptr<Module>> module = parse_module(ptx);
+  if (!module.ok()) return module.status();
+  absl::StatusOr<std::unique_ptr<Code>> code = decode_module(*std::move(module));
+  if (!code.ok()) return code.status();
+  return std::make_shared<const Program>(*std::move(code));
+}
+
+Program::Program(std::unique_ptr<const Code> code) : code_(std::move(code)) {}
+Program::~Program() = default;
+
+PtxIsa Program::version() const {
+  return code_->module->version;
+}
+Target Program::target() const {
+  return code_->module->target;
+}
+absl::Span<const EntryInfo> Program::entries() const {
+  return code_->infos;
+}
+
+const EntryInfo* Program::find_entry(std::string_view name) const {
+  for (const EntryInfo& info : code_->infos) {
+    if (info.name == name) return &info;
+  }
+  return nullptr;
+}
+
+absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entry, const LaunchConfig& config,
+                                   Memory& memory, const Options& options) {
+  const Code& code = program.code();
+  const EntryInfo* info = program.find_entry(entry);
+  if (!info) {
+    std::string names;
+    for (const EntryInfo& e : code.infos) str_append(&names, names.empty() ? "" : ", ", e.name);
+    return absl::NotFoundError(str_cat("no entry '", entry, "' in the module; it has: ", names));
+  }
+  const Executable& executable = code.entries[static_cast<std::size_t>(info - code.infos.data())];
+  const Target device = options.device.value_or(program.target());
+  if (!device.supports(program.target())) {
+    return absl::InvalidArgumentError(
+        str_cat("code for ", program.target().to_string(), " does not run on ", device.to_string()));
+  }
+  if (absl::Status s = check_geometry(*info, config); !s.ok()) return s;
+  if (absl::Status s = check_memory(*info, executable, config, device); !s.ok()) return s;
+  absl::StatusOr<std::uint64_t> globals = memory.module_globals(program);
+  if (!globals.ok()) return globals.status();
+
+  Launch l;
+  l.module = code.module.get();
+  l.code = &executable;
+  l.config = config;
+  l.options = options;
+  l.memory = memory.snapshot();
+  l.globals = *globals;
+  l.constants = constant_image(*code.module);
+  l.shared_bytes = config.dynamic_shared_bytes
+                       ? executable.dynamic_shared_offset + config.dynamic_shared_bytes
+                       : executable.static_shared_bytes;
+
+  Outcome outcome;
+  std::uint64_t workers =
+      options.workers ? options.workers : std::max(1u, std::thread::hardware_concurrency());
+  workers = std::min(workers, config.grid.count());
+  std::vector<std::thread> others;
+  for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { work(l, outcome); });
+  work(l, outcome);
+  for (std::thread& t : others) t.join();
+  absl::MutexLock lock(&outcome.mutex);
+  if (!outcome.fault.ok()) return outcome.fault;
+  return statistics(executable, outcome.counts, outcome.traffic);
+}
+
+}  // namespace ptxgen::emulator

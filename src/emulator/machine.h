@@ -1,0 +1,269 @@
+// What executes: decoded operations, warps of 32 lanes, CTAs, and a launch.
+//
+// Registers are stored lane-contiguous: a 32-bit register is 32 adjacent 32-bit words in its warp's frame, a
+// predicate one 32-bit mask (bit i is lane i). Constants and special registers are registers too, filled
+// before a CTA starts, so an operation sees nothing but slots.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "src/emulator/memory.h"
+#include "src/emulator/module.h"
+#include "src/emulator/shared_memory.h"
+
+namespace ptxgen::emulator {
+
+using LaneMask = std::uint32_t;
+inline constexpr unsigned kWarpSize = 32;
+inline constexpr LaneMask kAllLanes = ~LaneMask{0};
+
+struct Warp;
+struct Cta;
+struct Op;
+using Execute = void (*)(Warp& warp, const Op& op, LaneMask lanes);
+
+// Where a register lives: byte offset in the warp's frame, and its index in Warp::written.
+struct Slot {
+  std::uint32_t offset = 0, id = 0;
+};
+
+inline constexpr std::uint32_t kNoTarget = ~0u;
+
+// One decoded operation. An instruction whose operands are wider or narrower than its type becomes several:
+// the extra ones resize registers and have the same guard.
+struct Op {
+  Execute run = nullptr;
+  const Slot* dst = nullptr;
+  const Slot* src = nullptr;
+  std::uint16_t dst_count = 0, src_count = 0;
+  bool guarded = false, guard_negated = false;
+  bool counted = false;      // the one operation of its instruction that statistics count
+  bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
+  Space space = Space::kGeneric;
+  std::uint8_t element_bytes = 0;
+  Slot guard;
+  std::uint32_t instruction = 0;     // index into Function::instructions
+  std::uint32_t target = kNoTarget;  // of a branch: index of an Op
+  std::uint32_t mode = 0;            // rounding, comparison, barrier, prmt mode ...: the family's own
+  std::uint32_t flags = 0;           // the family's own
+  std::uint64_t immediate = 0;       // of memory operations the address offset; otherwise the family's own
+};
+
+enum class Special : std::uint8_t {
+  kTidX,
+  kTidY,
+  kTidZ,
+  kNtidX,
+  kNtidY,
+  kNtidZ,
+  kCtaidX,
+  kCtaidY,
+  kCtaidZ,
+  kNctaidX,
+  kNctaidY,
+  kNctaidZ,
+  kLaneid,
+  kWarpid,
+  kNwarpid,
+  kLanemaskEq,
+  kLanemaskLt,
+  kLanemaskLe,
+  kLanemaskGt,
+  kLanemaskGe,
+  kSmid,
+  kNsmid,
+  kDynamicSmemSize,
+  kTotalSmemSize,
+  kZero,
+  kOne,
+};
+
+// A special register an entry reads; 32 bits.
+struct SpecialSlot {
+  Special special;
+  Slot slot;
+};
+
+// A constant's bits, the same in every lane. `relocated` adds where the module's .global variables are.
+struct ConstantSlot {
+  Slot slot;
+  unsigned bytes;  // a lane; 0 for a predicate
+  std::uint64_t value;
+  bool relocated = false;
+};
+
+struct PlacedVariable {
+  std::uint32_t variable;  // index into Module::variables
+  std::uint64_t offset;
+};
+
+// An entry, ready to run.
+struct Executable {
+  const Function* function = nullptr;
+  std::vector<Op> ops;
+  std::vector<Slot> operands;  // what Op::dst and Op::src point into
+  std::vector<ConstantSlot> constants;
+  std::vector<SpecialSlot> specials;
+  std::vector<std::uint32_t>
+      register_of_slot;                // Slot::id to index into Function::registers; ~0 for other slots
+  std::size_t frame_bytes = 0;         // registers of one warp
+  std::vector<PlacedVariable> shared;  // the .shared variables it uses
+  std::uint64_t static_shared_bytes = 0;
+  std::uint64_t dynamic_shared_offset = 0;
+  bool has_fence = false;        // strong accesses may then order weak ones
+  unsigned shared_granule = 16;  // largest unit that no shared-memory access splits
+};
+
+struct Code {
+  std::unique_ptr<const Module> module;
+  std::vector<Executable> entries;
+  std::vector<EntryInfo> infos;  // of the entries
+};
+
+// What an operation asks of the scheduler.
+enum class Event : std::uint8_t {
+  kNone,   // go on with the next operation
+  kJump,   // Warp::current or Warp::splits changed: look again where to go on
+  kWait,   // the same, because lanes wait; the operation is not done
+  kFault,  // Cta::fault says why
+};
+
+// Lanes of a warp that are at the same place.
+struct Split {
+  enum class State : std::uint8_t {
+    kReady,
+    kConverging,  // waits for other lanes of its warp to arrive at the same operation
+    kBarrier,     // has arrived at CTA barrier `barrier`
+    kReleased,    // that barrier completed; the operation runs once more to collect the result
+  };
+  std::uint32_t pc = 0;
+  LaneMask lanes = 0;
+  State state = State::kReady;
+  std::uint32_t barrier = 0;
+};
+
+// Lanes that diverged are scheduled lowest pc first and merge when they meet, which reconverges loops, nested
+// and unstructured branches and early exits alike. No lane depends on another's progress for longer than a
+// bounded number of backward branches.
+struct Warp {
+  Cta* cta = nullptr;
+  std::uint32_t index = 0;  // %warpid
+  LaneMask live = 0;        // lanes that exist and have not exited
+  LaneMask existing = 0;
+  std::byte* frame = nullptr;
+  std::vector<LaneMask> written;  // by Slot::id: lanes whose register holds a value
+  std::vector<Split> splits;      // all live lanes, but for those of `current`
+  std::uint32_t boundary = ~0u;   // the next higher pc at which other lanes are
+  Split current;
+  Event event = Event::kNone;
+  std::uint32_t backward_branches = 0;  // since lanes diverged; bounds how long the others starve
+  bool prefer_high = false;
+  MemorySnapshot::Cursor cursor;  // the global allocation last used
+
+  template <class T>
+  T* lanes(Slot slot) const {
+    return reinterpret_cast<T*>(frame + slot.offset);
+  }
+  LaneMask& predicate(Slot slot) const { return *lanes<LaneMask>(slot); }
+
+  std::uint32_t thread(unsigned lane) const { return index * kWarpSize + lane; }
+
+  // Ends the CTA with a message that says where: kernel, line, instruction, CTA, thread.
+  void fault(const Op& op, unsigned lane, std::string_view what);
+
+  // Takes `lanes` out of the current split, to run this operation again once `state` allows; the others go on
+  // after it.
+  void wait(LaneMask lanes, Split::State state, std::uint32_t barrier = 0);
+
+  // True when all of `wanted` that still live are in `lanes`, so that a warp-wide operation can go on.
+  // Otherwise the lanes wait for the others.
+  bool converge(LaneMask lanes, LaneMask wanted);
+
+  // For a warp-wide operation: memory accesses before it happen before those after it.
+  void synchronise();
+};
+
+// One of the 16 barriers of a CTA.
+struct Barrier {
+  std::uint32_t arrived = 0;   // threads, whole warps counted as 32
+  std::uint32_t expected = 0;  // 0: all threads of the CTA that have not exited
+  bool in_use = false;
+  std::uint32_t instruction = 0;  // the first arrival's
+  std::uint32_t true_count = 0;   // barrier.red: threads whose predicate holds
+  std::uint32_t thread_count = 0;
+  std::uint32_t result_true = 0, result_count = 0;  // of the generation that completed last
+  VectorClock clock;
+};
+
+struct OpCount {
+  std::uint64_t warps = 0, threads = 0;
+};
+
+struct Traffic {
+  std::uint64_t global_read = 0, global_written = 0, shared_read = 0, shared_written = 0;
+};
+
+// What all CTAs of a launch share.
+struct Launch {
+  const Module* module = nullptr;
+  const Executable* code = nullptr;
+  LaunchConfig config;
+  Options options;
+  MemorySnapshot memory;
+  std::uint64_t globals = 0;  // address of the module's .global variables
+  std::vector<std::byte> constants;
+  std::uint64_t shared_bytes = 0;
+};
+
+// One CTA in execution; a worker reuses it for all the CTAs it runs.
+struct Cta {
+  explicit Cta(const Launch& launch);
+
+  // Executes the CTA numbered `linear` in the grid, x fastest. The status is the fault.
+  absl::Status run(std::uint64_t linear);
+
+  // Called when lanes arrive, exit, or leave a barrier.
+  void release_barriers();
+
+  const Launch* launch;
+  Dim3 ctaid;
+  std::uint32_t threads = 0;
+  std::vector<Warp> warps;
+  SharedMemory shared;
+  std::vector<std::byte> local;  // Function::local_bytes for each thread
+  std::vector<std::uint8_t> local_written;
+  std::array<Barrier, 16> barriers;
+  absl::Status fault;
+  std::uint64_t steps = 0;      // warp operations executed
+  std::vector<OpCount> counts;  // by operation; summed over the CTAs of this worker
+  Traffic traffic;
+
+ private:
+  void start(std::uint64_t linear);
+  void fill_specials(Warp& warp);
+  std::uint32_t special_value(const Warp& warp, unsigned lane, Special special) const;
+  // Executes at most `budget` operations of the warp; true when it executed any.
+  bool run_warp(Warp& warp, std::uint64_t budget);
+  bool step(Warp& warp);
+  bool pick(Warp& warp);
+  absl::Status deadlock() const;
+
+  std::vector<std::byte> frames_;
+};
+
+// "(1,2,3)"
+std::string to_string(Dim3 at);
+Dim3 position(std::uint64_t linear, Dim3 extent);
+
+// "kernel 'k', PTX line 12 `ld.global.u32 %r1, [%rd1]`"
+std::string place(const Launch& launch, std::uint32_t instruction);
+
+}  // namespace ptxgen::emulator

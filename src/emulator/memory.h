@@ -1,0 +1,72 @@
+// Global memory: allocations with a byte-for-byte record of what was written.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ptxgen/emulator.h"
+
+namespace ptxgen::emulator {
+
+struct Allocation {
+  std::uint64_t address = 0, bytes = 0;
+  std::string name;
+  bool freed = false;
+  // Both come from calloc, so untouched pages cost nothing. `shadow` is 0xff where a byte was written.
+  std::unique_ptr<std::byte, decltype(&std::free)> data{nullptr, &std::free};
+  std::unique_ptr<std::byte, decltype(&std::free)> shadow{nullptr, &std::free};
+  // Set once the host has written all of it; the shadow is then neither read nor kept.
+  std::atomic<bool> complete{false};
+
+  std::uint64_t end() const { return address + bytes; }
+
+  bool written(std::uint64_t offset, std::uint64_t count) const {
+    if (complete.load(std::memory_order_relaxed)) return true;
+    const std::byte* s = shadow.get() + offset;
+    for (; count >= 8; count -= 8, s += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, s, 8);
+      if (word != ~std::uint64_t{0}) return false;
+    }
+    for (; count > 0; --count, ++s) {
+      if (*s == std::byte{0}) return false;
+    }
+    return true;
+  }
+  void mark_written(std::uint64_t offset, std::uint64_t count) {
+    if (!complete.load(std::memory_order_relaxed)) std::memset(shadow.get() + offset, 0xff, count);
+  }
+};
+
+// The allocations of a Memory at one moment, sorted by address, freed ones (without storage) included. It
+// keeps their storage alive.
+class MemorySnapshot {
+ public:
+  // The allocation last hit; makes the usual lookup two comparisons.
+  struct Cursor {
+    Allocation* allocation = nullptr;
+  };
+
+  // The allocation that holds all of [address, address + bytes), or null.
+  Allocation* find(std::uint64_t address, std::uint64_t bytes, Cursor& cursor) const {
+    Allocation* a = cursor.allocation;
+    if (a && address - a->address < a->bytes && bytes <= a->end() - address) return a;
+    return search(address, bytes, cursor);
+  }
+
+  std::string describe(std::uint64_t address) const;
+
+  std::vector<std::shared_ptr<Allocation>> allocations;
+
+ private:
+  Allocation* search(std::uint64_t address, std::uint64_t bytes, Cursor& cursor) const;
+};
+
+}  // namespace ptxgen::emulator

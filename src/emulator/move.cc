@@ -1,0 +1,195 @@
+// mov, cvta, isspacep: data movement between registers.
+#include <chrono>
+
+#include "src/emulator/decode.h"
+#include "src/emulator/lanes.h"
+
+namespace ptxgen::emulator {
+namespace {
+
+constexpr TypeSet kMoved = types(Type::kPred, Type::kB16, Type::kB32, Type::kB64, Type::kB128, Type::kU16,
+                                 Type::kU32, Type::kU64, Type::kS16, Type::kS32, Type::kS64, Type::kF16,
+                                 Type::kBf16, Type::kF16x2, Type::kBf16x2, Type::kF32, Type::kF64);
+
+struct Copy {
+  template <class T>
+  static T apply(T a) {
+    return a;
+  }
+};
+
+void copy_predicate(Warp& warp, const Op& op, LaneMask mask) {
+  store_predicate(warp, op.dst[0], warp.predicate(op.src[0]), mask);
+}
+
+Execute copy(Type t) {
+  switch (bits(t)) {
+    case 1: return &copy_predicate;
+    case 16: return map<Copy, std::uint16_t(std::uint16_t)>;
+    case 32: return map<Copy, std::uint32_t(std::uint32_t)>;
+    default: return map<Copy, std::uint64_t(std::uint64_t)>;
+  }
+}
+
+// The parts of a register, first part lowest.
+template <class Part, class Whole>
+void pack(Warp& warp, const Op& op, LaneMask mask) {
+  Whole result[kWarpSize] = {};
+  for (unsigned i = 0; i < op.src_count; ++i) {
+    const Part* part = warp.lanes<Part>(op.src[i]);
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      result[lane] |= Whole(Whole{part[lane]} << (8 * sizeof(Part) * i));
+  }
+  store_lanes(warp, op.dst[0], result, mask);
+}
+
+template <class Part, class Whole>
+void unpack(Warp& warp, const Op& op, LaneMask mask) {
+  Whole whole[kWarpSize];
+  std::memcpy(whole, warp.lanes<Whole>(op.src[0]), sizeof(whole));
+  for (unsigned i = 0; i < op.dst_count; ++i) {
+    Part result[kWarpSize];
+    for (unsigned lane = 0; lane < kWarpSize; ++lane)
+      result[lane] = static_cast<Part>(whole[lane] >> (8 * sizeof(Part) * i));
+    store_lanes(warp, op.dst[i], result, mask);
+  }
+}
+
+enum class Clock : std::uint32_t {
+  kCycles,
+  kCyclesHigh,
+  kCycles64,
+  kNanoseconds,
+  kNanosecondsLow,
+  kNanosecondsHigh
+};
+
+// A clock cycle is an operation of the CTA; %globaltimer is the host's.
+void read_clock(Warp& warp, const Op& op, LaneMask mask) {
+  const auto which = static_cast<Clock>(op.mode);
+  const bool cycles = which <= Clock::kCycles64;
+  const std::uint64_t now =
+      cycles ? warp.cta->steps
+             : static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                              std::chrono::system_clock::now().time_since_epoch())
+                                              .count());
+  if (which == Clock::kCycles64 || which == Clock::kNanoseconds) {
+    std::uint64_t result[kWarpSize];
+    std::fill(std::begin(result), std::end(result), now);
+    store_lanes(warp, op.dst[0], result, mask);
+    return;
+  }
+  const bool high = which == Clock::kCyclesHigh || which == Clock::kNanosecondsHigh;
+  std::uint32_t result[kWarpSize];
+  std::fill(std::begin(result), std::end(result), static_cast<std::uint32_t>(high ? now >> 32 : now));
+  store_lanes(warp, op.dst[0], result, mask);
+}
+
+bool decode_clock(Decoder& d, Type t) {
+  constexpr std::string_view kNames[] = {"%clock",       "%clock_hi",       "%clock64",
+                                         "%globaltimer", "%globaltimer_lo", "%globaltimer_hi"};
+  for (std::uint32_t i = 0; i < std::size(kNames); ++i) {
+    if (d.operand(1).kind != Operand::Kind::kSpecial || d.operand(1).name != kNames[i]) continue;
+    if (bits(t) != (i == 2 || i == 3 ? 64u : 32u))
+      d.fail("this register has another width than the instruction");
+    d.emit(&read_clock, {d.dst(0, t)}, {}).mode = i;
+    return true;
+  }
+  return false;
+}
+
+void decode_pack(Decoder& d, Type t) {
+  const auto parts = d.elements(1);
+  const unsigned part_bits = bits(t) / static_cast<unsigned>(std::max<std::size_t>(parts.size(), 1));
+  std::vector<Slot> src;
+  const Type part = part_bits == 32 ? Type::kB32 : Type::kB16;
+  for (const Operand& o : parts) src.push_back(d.src(o, part));
+  Execute run = nullptr;
+  if (bits(t) == 32 && parts.size() == 2) run = &pack<std::uint16_t, std::uint32_t>;
+  if (bits(t) == 64 && parts.size() == 2) run = &pack<std::uint32_t, std::uint64_t>;
+  if (bits(t) == 64 && parts.size() == 4) run = &pack<std::uint16_t, std::uint64_t>;
+  if (!run) return d.fail("mov packs 2 or 4 parts of 16 or 32 bits that fill its type");
+  d.emit(run, {d.dst(0, t)}, std::move(src));
+}
+
+void decode_unpack(Decoder& d, Type t) {
+  const auto parts = d.elements(0);
+  const unsigned part_bits = bits(t) / static_cast<unsigned>(std::max<std::size_t>(parts.size(), 1));
+  std::vector<Slot> dst;
+  const Type part = part_bits == 32 ? Type::kB32 : Type::kB16;
+  for (const Operand& o : parts) dst.push_back(d.dst(o, part));
+  Execute run = nullptr;
+  if (bits(t) == 32 && parts.size() == 2) run = &unpack<std::uint16_t, std::uint32_t>;
+  if (bits(t) == 64 && parts.size() == 2) run = &unpack<std::uint32_t, std::uint64_t>;
+  if (bits(t) == 64 && parts.size() == 4) run = &unpack<std::uint16_t, std::uint64_t>;
+  if (!run) return d.fail("mov unpacks 2 or 4 parts of 16 or 32 bits that fill its type");
+  d.emit(run, std::move(dst), {d.src(1, t)});
+}
+
+void decode_mov(Decoder& d) {
+  const Type t = d.type(kMoved);
+  d.expect_operands(2);
+  if (t == Type::kB128) return d.fail("mov.b128 is not an instruction of the emulator");
+  if (d.operand(1).kind == Operand::Kind::kVector) return decode_pack(d, t);
+  if (d.operand(0).kind == Operand::Kind::kVector) return decode_unpack(d, t);
+  if (decode_clock(d, t)) return;
+  d.emit(copy(t), {d.dst(0, t)}, {d.src(1, t)});
+}
+
+// Between a state space's addresses and generic ones: Op::immediate is the window to add or subtract.
+struct ToGeneric {
+  template <class T>
+  static T apply(const Op& op, T a) {
+    return static_cast<T>(a + op.immediate);
+  }
+};
+struct FromGeneric {
+  template <class T>
+  static T apply(const Op& op, T a) {
+    return static_cast<T>(a - op.immediate);
+  }
+};
+
+void decode_cvta(Decoder& d) {
+  const bool to = d.accept("to");
+  const std::optional<Space> space = d.space();
+  const Type t = d.type(types(Type::kU64));
+  if (!space) return d.fail("cvta needs a state space: .global, .shared, .const, .param or .local");
+  d.expect_operands(2);
+  using Signature = std::uint64_t(std::uint64_t);
+  d.emit(to ? map<FromGeneric, Signature> : map<ToGeneric, Signature>, {d.dst(0, t)}, {d.src(1, t)})
+      .immediate = window(*space);
+}
+
+struct InWindow {
+  static bool apply(const Op& op, std::uint64_t address) {
+    const std::uint64_t high = address >> kWindowShift;
+    return op.immediate == 0 ? high == 0 || high > (kLocalWindow >> kWindowShift)
+                             : high == op.immediate >> kWindowShift;
+  }
+};
+
+void isspacep(Warp& warp, const Op& op, LaneMask mask) {
+  store_predicate(warp, op.dst[0], test_lanes<InWindow, std::uint64_t>(warp, op), mask);
+}
+
+void decode_isspacep(Decoder& d) {
+  const std::optional<Space> space = d.space();
+  if (!space) return d.fail("isspacep needs a state space: .global, .shared, .const, .param or .local");
+  d.expect_operands(2);
+  d.emit(&isspacep, {d.dst(0, Type::kPred)}, {d.src(1, Type::kU64)}).immediate = window(*space);
+}
+
+constexpr Mnemonic kMnemonics[] = {
+    {"mov", decode_mov},
+    {"cvta", decode_cvta},
+    {"isspacep", decode_isspacep},
+};
+
+}  // namespace
+
+absl::Span<const Mnemonic> move_mnemonics() {
+  return kMnemonics;
+}
+
+}  // namespace ptxgen::emulator

@@ -1,0 +1,123 @@
+// Whole kernels: several CTAs, several entries, parameters, workers, statistics, and what a launch is refused
+// for.
+#include "tests/emulator/harness.h"
+
+namespace ptxgen::emulator {
+namespace {
+
+using Catch::Matchers::Contains;
+
+const char kSaxpy[] = R"(
+.visible .entry saxpy(.param .u64 x, .param .u64 y, .param .f32 a, .param .u32 n)
+.maxntid 128, 1, 1
+{
+  .reg .pred %p<2>; .reg .b32 %r<6>; .reg .b64 %rd<6>; .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.f32 %f1, [a];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %ctaid.x;
+  mov.u32 %r3, %ntid.x;
+  mov.u32 %r4, %tid.x;
+  mad.lo.u32 %r5, %r2, %r3, %r4;
+  setp.ge.u32 %p1, %r5, %r1;
+  @%p1 bra DONE;
+  cvta.to.global.u64 %rd1, %rd1;
+  mul.wide.u32 %rd3, %r5, 4;
+  add.u64 %rd1, %rd1, %rd3;
+  add.u64 %rd2, %rd2, %rd3;
+  ld.global.nc.L1::no_allocate.f32 %f2, [%rd1];
+  ld.global.f32 %f3, [%rd2];
+  fma.rn.f32 %f4, %f1, %f2, %f3;
+  st.global.f32 [%rd2], %f4;
+DONE:
+  ret;
+}
+.visible .entry fill(.param .u64 out)
+.reqntid 32
+{
+  .reg .b32 %r<2>; .reg .b64 %rd<2>;
+  ld.param.u64 %rd0, [out];
+  mov.u32 %r0, %tid.x;
+  mad.wide.u32 %rd1, %r0, 4, %rd0;
+  st.global.u32 [%rd1], 7;
+}
+)";
+
+TEST_CASE("a kernel over several CTAs touches exactly its elements", "[emulator]") {
+  const auto program = parsed(module_of(kSaxpy));
+  for (const unsigned workers : {1u, 2u}) {
+    Memory memory;
+    std::vector<float> x(1000), y(1000);
+    for (int i = 0; i < 1000; ++i) {
+      x[static_cast<std::size_t>(i)] = static_cast<float>(i);
+      y[static_cast<std::size_t>(i)] = 0.5f;
+    }
+    const auto px = upload(memory, x, "x"), py = upload(memory, y, "y");
+    const auto params = params_of(px, py, 2.0f, 999u);
+    Options options;
+    options.workers = workers;
+    const LaunchStats stats =
+        run(*program, "saxpy", {.grid = {8}, .block = {128}, .dynamic_shared_bytes = 0, .params = params},
+            memory, options);
+    const auto result = download<float>(memory, py, 1000);
+    for (std::size_t i = 0; i < 999; ++i) REQUIRE(result[i] == 2.0f * x[i] + 0.5f);
+    REQUIRE(result[999] == 0.5f);
+    CHECK(stats.by_opcode.at("ld.param.u64") == 2 * 1024);
+    CHECK(stats.by_opcode.at("fma.rn.f32") == 999);
+    CHECK(stats.by_opcode.at("ret") == 1024);
+    CHECK(stats.thread_instructions == 1024 * 9 + 25 + 999 * 8 + 1024);
+    CHECK(stats.global_bytes_read == 2 * 4 * 999);
+    CHECK(stats.global_bytes_written == 4 * 999);
+  }
+}
+
+TEST_CASE("a module says what its entries take", "[emulator]") {
+  const auto program = parsed(module_of(kSaxpy));
+  CHECK(program->version() == PtxIsa{8, 3});
+  CHECK(program->target() == Target{90, false});
+  REQUIRE(program->entries().size() == 2);
+  const EntryInfo& saxpy = program->entries()[0];
+  CHECK(saxpy.name == "saxpy");
+  CHECK(saxpy.param_bytes == 24);
+  REQUIRE(saxpy.params.size() == 4);
+  CHECK(saxpy.params[3].name == "n");
+  CHECK(saxpy.params[3].offset == 20);
+  CHECK(saxpy.params[0].size == 8);
+  CHECK(saxpy.max_threads == Dim3{128, 1, 1});
+  CHECK(program->find_entry("fill")->required_threads == Dim3{32, 1, 1});
+  CHECK(program->find_entry("none") == nullptr);
+}
+
+TEST_CASE("launches that a device refuses", "[emulator]") {
+  const auto program = parsed(module_of(kSaxpy));
+  Memory memory;
+  const auto out = memory.allocate(4096, "out");
+  const auto params = params_of(*out, *out, 1.0f, 1u);
+  const auto refusal = [&](std::string_view entry, Dim3 grid, Dim3 block, std::uint32_t shared = 0) {
+    return failure(*program, entry,
+                   {.grid = grid, .block = block, .dynamic_shared_bytes = shared, .params = params}, memory);
+  };
+  CHECK_THAT(refusal("nothing", {}, {}), Contains("no entry 'nothing'") && Contains("saxpy, fill"));
+  CHECK_THAT(refusal("saxpy", {1}, {1025}), Contains("block (1025,1,1)") && Contains("1024 in all"));
+  CHECK_THAT(refusal("saxpy", {1}, {32, 32, 2}), Contains("block (32,32,2)"));
+  CHECK_THAT(refusal("saxpy", {1}, {129}), Contains(".maxntid allows 128"));
+  CHECK_THAT(refusal("fill", {1}, {64}), Contains(".reqntid requires (32,1,1)"));
+  CHECK_THAT(refusal("saxpy", {0}, {32}), Contains("grid (0,1,1)"));
+  CHECK_THAT(refusal("saxpy", {0x80000000u}, {32}), Contains("2147483647"));
+  CHECK_THAT(refusal("saxpy", {1, 65536}, {32}), Contains("65535"));
+  CHECK_THAT(refusal("saxpy", {1, 1, 65536}, {32}), Contains("65535"));
+  CHECK_THAT(refusal("saxpy", {1}, {32}, 227 * 1024 + 1), Contains("sm_90 allows 232448"));
+  CHECK_THAT(failure(*program, "saxpy", {.grid = {1}, .block = {32}, .dynamic_shared_bytes = 0, .params = {}},
+                     memory),
+             Contains("0 bytes of parameters; it reads 24"));
+  Options options;
+  options.device = Target{89, false};
+  CHECK_THAT(
+      failure(*program, "saxpy", {.grid = {1}, .block = {32}, .dynamic_shared_bytes = 0, .params = params},
+              memory, options),
+      Contains("code for sm_90 does not run on sm_89"));
+}
+
+}  // namespace
+}  // namespace ptxgen::emulator
