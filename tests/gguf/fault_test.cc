@@ -209,6 +209,34 @@ TEST_CASE("data beyond the file", "[gguf]") {
         "57");
 }
 
+TEST_CASE("data sections at every distance from the tensor list", "[gguf]") {
+  for (std::size_t length = 0; length <= 32; ++length) {  // 32 residues of the list's end, and one round
+    GgufWriter file;
+    file.header(1, 0).tensor(std::string(length, 'n'), {1}, 0, 0);
+    const std::size_t start = (file.size() + 31) / 32 * 32;
+    file.align(32).data(4);
+    const auto parsed = File::parse(file.bytes());
+    REQUIRE(parsed.ok());
+    CHECK(parsed->tensors()[0].offset == start);
+    CHECK(parsed->tensors()[0].data.size() == 4);
+  }
+}
+
+TEST_CASE("files without a byte to spare", "[gguf]") {
+  const std::string tensor = "gguf: tensor 0 'blk.0.attn_q.weight': ";
+  // The file is not two blocks long, nor has it more bytes than blocks would fit.
+  CHECK(tensor_error({256}, 15, 0, 292).empty());
+  CHECK(tensor_error({64}, 0, 0, 64) ==
+        tensor +
+            "type at byte 63 is f32, of which 64 values take 64 blocks of 4 bytes; the file has 160 bytes");
+  CHECK(tensor_error({1}, 0, 0, 0) ==
+        tensor +
+            "offset at byte 67 is 0, but 4 bytes of data do not fit there into a data section of 0 bytes");
+  CHECK(value_error(ValueType::kArray, [](GgufWriter& file) {
+          file.array(ValueType::kArray, 2).array(ValueType::kUint8, 0).array(ValueType::kString, 0);
+        }).empty());
+}
+
 TEST_CASE("tensors that share a name or bytes", "[gguf]") {
   const auto two = [](std::string_view name, std::uint32_t type, std::uint64_t first, std::uint64_t second) {
     return error_of([&](GgufWriter& file) {
