@@ -40,7 +40,7 @@ MACROS
 # The headers of others that ours use come first, so that the macros meet our text alone.
 {
   grep -hoE '^#include (<[^>]+>|"absl/[^"]+")' "${headers[@]}" | sort -u
-  hostile_macros
+  hostile_macros | sed -E 's/^#define ([A-Za-z]+).*/#undef \1\n&/'
   printf '#include "%s"\n' "${headers[@]}"
 } >"$work/hostile.cc"
 for header in "${headers[@]}"; do
