@@ -62,6 +62,18 @@ TEST_CASE("integers convert where they fit, other types never", "[gguf]") {
     FAIL("a string has no elements");
 }
 
+TEST_CASE("integers convert up to the very limits", "[gguf]") {
+  testing::GgufWriter writer;
+  writer.header(0, 3).key("zero", ValueType::kInt32).u32(0);
+  writer.key("largest", ValueType::kUint64).u64(0x7fffffffffffffff);
+  writer.key("one more", ValueType::kUint64).u64(0x8000000000000000);
+  const auto file = File::parse(writer.bytes());
+  REQUIRE(file.ok());
+  CHECK(file->find_value("zero")->as_unsigned() == 0);
+  CHECK(file->find_value("largest")->as_signed() == 0x7fffffffffffffff);
+  CHECK(file->find_value("one more")->as_signed() == std::nullopt);
+}
+
 TEST_CASE("arrays are walked element by element", "[gguf]") {
   const File file = sample_file();
   const Array numbers = file.find_value("numbers")->elements();
