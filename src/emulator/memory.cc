@@ -1,5 +1,7 @@
 #include "src/emulator/memory.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -22,6 +24,16 @@ auto first_after(const std::vector<std::shared_ptr<Allocation>>& all, std::uint6
 }
 
 }  // namespace
+
+Pages::Pages(std::size_t bytes) : bytes_(bytes) {
+  void* data =
+      ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data != MAP_FAILED) data_ = static_cast<std::byte*>(data);
+}
+
+Pages::~Pages() {
+  if (data_) ::munmap(data_, bytes_);
+}
 
 Allocation* MemorySnapshot::search(std::uint64_t address, std::uint64_t bytes, Cursor& cursor) const {
   auto after = first_after(allocations, address);
@@ -75,11 +87,11 @@ absl::StatusOr<std::uint64_t> Memory::allocate(std::size_t bytes, std::string_vi
   auto a = std::make_shared<Allocation>();
   a->bytes = bytes;
   a->name = std::string(name);
-  a->data.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
-  a->shadow.reset(static_cast<std::byte*>(std::calloc(bytes, 1)));
+  a->data = Pages(bytes);
+  a->shadow = Pages(bytes);
   absl::MutexLock lock(&state_->mutex);
   const std::uint64_t address = state_->next;
-  if (!a->data || !a->shadow || bytes > kAddressEnd - address) {
+  if (!a->data.get() || !a->shadow.get() || bytes > kAddressEnd - address) {
     return absl::ResourceExhaustedError(
         str_cat("no host memory for allocation '", name, "' of ", bytes, " bytes and its record of writes"));
   }

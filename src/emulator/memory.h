@@ -4,24 +4,42 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ptxgen/emulator.h"
 
 namespace ptxgen::emulator {
 
+// Zeroed host memory that is committed page by page when it is first touched.
+class Pages {
+ public:
+  Pages() = default;
+  explicit Pages(std::size_t bytes);  // get() is null when there is none
+  ~Pages();
+  Pages(const Pages&) = delete;
+  Pages& operator=(Pages&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+
+  std::byte* get() const { return data_; }
+
+ private:
+  std::byte* data_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
 struct Allocation {
   std::uint64_t address = 0, bytes = 0;
   std::string name;
   bool freed = false;
-  // Both come from calloc, so untouched pages cost nothing. `shadow` is 0xff where a byte was written.
-  std::unique_ptr<std::byte, decltype(&std::free)> data{nullptr, &std::free};
-  std::unique_ptr<std::byte, decltype(&std::free)> shadow{nullptr, &std::free};
+  Pages data, shadow;  // `shadow` is 0xff where a byte was written
   // Set once the host has written all of it; the shadow is then neither read nor kept.
   std::atomic<bool> complete{false};
 

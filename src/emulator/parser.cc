@@ -1,60 +1,23 @@
-#include <algorithm>
+// Modules, variables, entries and instructions.
 #include <bit>
-#include <charconv>
-#include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/ascii.h"
-#include "src/emulator/lexer.h"
-#include "src/emulator/module.h"
-#include "src/emulator/text.h"
+#include "src/emulator/operand_parser.h"
 
 namespace ptxgen::emulator {
 namespace {
 
-using Kind = Token::Kind;
-
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
 constexpr std::uint32_t kMaxParamBytes = 32764;  // PTX ISA, "Kernel Function Parameters"
-constexpr int kMaxNesting = 4;                   // of { } and [ ] in an operand or initialiser
-
-// One `.reg .b32 %r<10>;`: names %r0 to %r9.
-struct RegisterRange {
-  std::string_view prefix;
-  std::uint64_t count = 0;
-  Type type;
-};
-
-struct Binding {
-  Operand::Kind kind;
-  std::uint32_t index;
-};
-
-struct Scope {
-  std::uint32_t parent = 0;
-  absl::flat_hash_map<std::string_view, Binding> names;
-  std::vector<RegisterRange> ranges;
-};
 
 struct LabelUse {
   std::size_t instruction, operand;
   std::uint32_t scope;
 };
 
-// The whole of `text` as a decimal number.
-template <class T>
-bool parse_decimal(std::string_view text, T& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty();
-}
-
-#define RETURN_IF_ERROR(expression) \
-  if (absl::Status status_ = (expression); !status_.ok()) return status_
-
-class Parser {
+class Parser : public OperandParser {
  public:
-  Parser(Module& module, std::vector<Token> tokens)
-      : module_(module), tokens_(std::move(tokens)), scopes_(1) {}
+  using OperandParser::OperandParser;
 
   absl::Status run() {
     RETURN_IF_ERROR(header());
@@ -63,40 +26,6 @@ class Parser {
   }
 
  private:
-  const Token& token(std::size_t ahead = 0) const {
-    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
-  }
-
-  absl::Status error(std::string_view what) const { return parse_error(module_, token().line, what); }
-  absl::Status expected(std::string_view what) const {
-    return error(token().kind == Kind::kEnd ? str_cat("the text ends where ", what, " is expected")
-                                            : str_cat("'", token().text, "' where ", what, " is expected"));
-  }
-
-  bool accept(char symbol) {
-    if (!token().is(symbol)) return false;
-    ++at_;
-    return true;
-  }
-  bool accept(std::string_view word) {
-    if (!token().is(word)) return false;
-    ++at_;
-    return true;
-  }
-  absl::Status expect(char symbol) {
-    return accept(symbol) ? absl::OkStatus() : expected(str_cat("'", std::string_view(&symbol, 1), "'"));
-  }
-  absl::Status expect_integer(std::uint64_t& value, std::string_view what) {
-    if (token().kind != Kind::kInteger) return expected(what);
-    value = tokens_[at_++].bits;
-    return absl::OkStatus();
-  }
-  absl::Status expect_name(std::string_view& name, std::string_view what) {
-    if (token().kind != Kind::kName) return expected(what);
-    name = tokens_[at_++].text;
-    return absl::OkStatus();
-  }
-
   // ---- module ----
 
   absl::Status header() {
@@ -318,15 +247,13 @@ class Parser {
 
   absl::Status entry() {
     auto function = std::make_unique<Function>();
-    function_ = function.get();
     std::string_view name;
     RETURN_IF_ERROR(expect_name(name, "the name of the entry"));
     for (const auto& other : module_.functions) {
       if (other->info.name == name) return error(str_cat("a second entry '", name, "'"));
     }
     function_->info.name = std::string(name);
-    scopes_.resize(1);
-    open_scope(0);
+    begin_function(*function);
     if (accept('(')) {
       while (token().is(".param")) {
         RETURN_IF_ERROR(parameter());
@@ -434,17 +361,12 @@ class Parser {
         std::uint64_t count = 0;
         RETURN_IF_ERROR(expect_integer(count, "a number of registers"));
         RETURN_IF_ERROR(expect('>'));
-        scopes_[scope_].ranges.push_back({name, count, *type});
+        add_registers(name, count, *type);
       } else {
         RETURN_IF_ERROR(bind(name, add_register(name, *type)));
       }
     } while (accept(','));
     return expect(';');
-  }
-
-  Binding add_register(std::string_view name, Type type) {
-    function_->registers.push_back({name, type});
-    return {Operand::Kind::kRegister, static_cast<std::uint32_t>(function_->registers.size() - 1)};
   }
 
   absl::Status label() {
@@ -469,7 +391,7 @@ class Parser {
       };
       std::uint32_t scope = use.scope;
       auto found = find(scope);
-      while (found == function_->labels.end() && scope != 0) found = find(scope = scopes_[scope].parent);
+      while (found == function_->labels.end() && scope != 0) found = find(scope = parent(scope));
       if (found == function_->labels.end()) {
         return parse_error(module_, instruction.line, str_cat("no label '", operand.name, "' in this entry"));
       }
@@ -487,7 +409,7 @@ class Parser {
     const char* begin = token().text.data();
     if (accept('@')) {
       Operand guard;
-      RETURN_IF_ERROR(operand(guard, 0));
+      RETURN_IF_ERROR(operand(guard));
       if (guard.kind != Operand::Kind::kRegister || function_->registers[guard.index].type != Type::kPred) {
         return error("a guard must be a .pred register");
       }
@@ -503,7 +425,7 @@ class Parser {
           o.name = tokens_[at_++].text;
           label_uses_.push_back({function_->instructions.size(), in.operands.size(), scope_});
         } else {
-          RETURN_IF_ERROR(operand(o, 0));
+          RETURN_IF_ERROR(operand(o));
         }
         in.operands.push_back(std::move(o));
       } while (accept(','));
@@ -516,151 +438,6 @@ class Parser {
     return absl::OkStatus();
   }
 
-  absl::Status operand(Operand& o, int depth) {
-    if (depth > kMaxNesting) return error("operand nested too deeply");
-    const Token& first = token();
-    o.name = first.text;
-    if (accept('!')) {
-      RETURN_IF_ERROR(operand(o, depth + 1));
-      o.negated = !o.negated;
-      return absl::OkStatus();
-    }
-    if (accept('{')) return elements(o, Operand::Kind::kVector, '}', depth);
-    if (accept('[')) {
-      RETURN_IF_ERROR(elements(o, Operand::Kind::kAddress, ']', depth));
-      Operand& base = o.elements[0];
-      if (base.kind == Operand::Kind::kInteger) return absl::OkStatus();
-      o.offset = std::exchange(base.offset, 0);
-      return absl::OkStatus();
-    }
-    if (first.kind == Kind::kName) {
-      RETURN_IF_ERROR(named(o));
-    } else {
-      RETURN_IF_ERROR(constant(o));
-    }
-    if (!accept('|')) return absl::OkStatus();
-    Operand second;
-    RETURN_IF_ERROR(operand(second, depth + 1));
-    Operand pair;
-    pair.kind = Operand::Kind::kPair;
-    pair.name = o.name;
-    pair.elements = {std::move(o), std::move(second)};
-    o = std::move(pair);
-    return absl::OkStatus();
-  }
-
-  absl::Status elements(Operand& o, Operand::Kind kind, char close, int depth) {
-    o.kind = kind;
-    do {
-      RETURN_IF_ERROR(operand(o.elements.emplace_back(), depth + 1));
-    } while (accept(','));
-    return expect(close);
-  }
-
-  absl::Status constant(Operand& o) {
-    const bool minus = accept('-');
-    o.bits = token().bits;
-    switch (token().kind) {
-      case Kind::kInteger:
-        o.kind = Operand::Kind::kInteger;
-        if (minus) o.bits = -o.bits;
-        break;
-      case Kind::kFloat32:
-        o.kind = Operand::Kind::kFloat32;
-        if (minus) o.bits ^= 0x80000000u;
-        break;
-      case Kind::kFloat64:
-        o.kind = Operand::Kind::kFloat64;
-        if (minus) o.bits ^= std::uint64_t{1} << 63;
-        break;
-      default: return expected("an operand");
-    }
-    ++at_;
-    return absl::OkStatus();
-  }
-
-  absl::Status named(Operand& o) {
-    const Token& name = tokens_[at_++];
-    if (name.text == "_") {
-      o.kind = Operand::Kind::kDiscard;
-      return absl::OkStatus();
-    }
-    if (name.text == "WARP_SZ") {
-      o.kind = Operand::Kind::kInteger;
-      o.bits = 32;
-      return absl::OkStatus();
-    }
-    if (std::optional<Binding> binding = lookup(name.text)) {
-      o.kind = binding->kind;
-      o.index = binding->index;
-      return offset(o);
-    }
-    if (name.text[0] != '%') {
-      --at_;
-      return error(str_cat("'", name.text, "' is not declared"));
-    }
-    o.kind = Operand::Kind::kSpecial;
-    if (token().kind == Kind::kDotted) {
-      const Token& part = tokens_[at_++];
-      o.name = std::string_view(
-          name.text.data(), static_cast<std::size_t>(part.text.data() + part.text.size() - name.text.data()));
-    }
-    return absl::OkStatus();
-  }
-
-  // `+4` or `-4` after a symbol or an address register.
-  absl::Status offset(Operand& o) {
-    while (token().is('+') || token().is('-')) {
-      bool minus = accept('-');
-      if (!minus) accept('+');
-      if (accept('-')) minus = !minus;
-      std::uint64_t value = 0;
-      RETURN_IF_ERROR(expect_integer(value, "a constant offset"));
-      o.offset = static_cast<std::int64_t>(static_cast<std::uint64_t>(o.offset) + (minus ? -value : value));
-    }
-    return absl::OkStatus();
-  }
-
-  // ---- names ----
-
-  void open_scope(std::uint32_t parent) {
-    scope_ = static_cast<std::uint32_t>(scopes_.size());
-    scopes_.emplace_back().parent = parent;
-  }
-
-  absl::Status bind(std::string_view name, Binding binding) {
-    if (!scopes_[scope_].names.try_emplace(name, binding).second) {
-      return error(str_cat("a second declaration of '", name, "'"));
-    }
-    return absl::OkStatus();
-  }
-
-  std::optional<Binding> lookup(std::string_view name) {
-    for (std::uint32_t scope = scope_;; scope = scopes_[scope].parent) {
-      auto found = scopes_[scope].names.find(name);
-      if (found != scopes_[scope].names.end()) return found->second;
-      for (const RegisterRange& range : scopes_[scope].ranges) {
-        if (!name.starts_with(range.prefix)) continue;
-        const std::string_view digits = name.substr(range.prefix.size());
-        std::uint64_t number = 0;
-        if ((digits.starts_with('0') && digits.size() > 1) || !parse_decimal(digits, number) ||
-            number >= range.count) {
-          continue;
-        }
-        const Binding binding = add_register(name, range.type);
-        scopes_[scope].names.emplace(name, binding);
-        return binding;
-      }
-      if (scope == 0) return std::nullopt;
-    }
-  }
-
-  Module& module_;
-  std::vector<Token> tokens_;
-  std::size_t at_ = 0;
-  std::vector<Scope> scopes_;  // 0 is the module; the others belong to function_
-  std::uint32_t scope_ = 0;
-  Function* function_ = nullptr;
   std::vector<LabelUse> label_uses_;
 };
 

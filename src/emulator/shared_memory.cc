@@ -43,6 +43,17 @@ bool SharedMemory::races(const AccessRecord& earlier, const AccessRecord& later)
   return from == to ? earlier.clock >= clocks_[to][to] : earlier.clock > clocks_[to][from];
 }
 
+namespace {
+
+// A thread's strong access after its weak one in the same epoch does not make up for the weak one.
+void replace(AccessRecord& record, const AccessRecord& access) {
+  const bool weak = !record.strong && record.thread == access.thread && record.clock == access.clock;
+  record = access;
+  if (weak) record.strong = false;
+}
+
+}  // namespace
+
 std::optional<AccessConflict> SharedMemory::read(std::uint64_t offset, unsigned bytes,
                                                  const AccessRecord& access) {
   if (!check_races_) return std::nullopt;
@@ -51,7 +62,7 @@ std::optional<AccessConflict> SharedMemory::read(std::uint64_t offset, unsigned 
     Cell& cell = cells_[g];
     if (races(cell.writer, access)) conflict = AccessConflict{cell.writer, true};
     if (cell.reader.thread != access.thread) cell.other_reader = cell.reader;
-    cell.reader = access;
+    replace(cell.reader, access);
   }
   return conflict;
 }
@@ -67,7 +78,7 @@ std::optional<AccessConflict> SharedMemory::write(std::uint64_t offset, unsigned
       if (races(*reader, access)) conflict = AccessConflict{*reader, false};
     }
     if (races(cell.writer, access)) conflict = AccessConflict{cell.writer, true};
-    cell.writer = access;
+    replace(cell.writer, access);
   }
   return conflict;
 }
