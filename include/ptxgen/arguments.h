@@ -11,6 +11,7 @@
 //   };
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <string_view>
 #include <tuple>
@@ -60,7 +61,8 @@ constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Byte
                                                             alignment};
 }
 template <class Owner, DeviceType T>
-constexpr auto scalar(std::string_view name, T Owner::*member) {
+requires(!std::same_as<T, pred>)  // PTX has no parameters of type .pred
+    constexpr auto scalar(std::string_view name, T Owner::*member) {
   return Argument<Owner, T, std::nullptr_t>{name, member, Direction::kScalar, nullptr, nullptr};
 }
 

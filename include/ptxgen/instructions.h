@@ -72,6 +72,7 @@ inline constexpr TypeSet kNoTypes = {};
 #define KB2(id, m, k, results, a, b, ...) PTXGEN_ROW_TYPES(id, kNoTypes, kNoTypes, results, a, b)
 #define LD(...)
 #define LD_PLAIN(...)
+#define LD_VOLATILE(...)
 #define LD_SCOPED(...)
 #define ST(...)
 #define ST_PLAIN(...)
@@ -121,8 +122,33 @@ struct Deduce<RuleList<R, Rs...>, Xs...> : Resolve<R, void, void> {};
 template <class Row, class... Xs>
 using deduce_t = typename Deduce<typename Row::Operands, Xs...>::type;
 
+// What a function takes for an operand: In<type>, or a literal where PTX takes nothing else.
+class Literal {
+ public:
+  template <std::integral H>
+    requires(!std::same_as<H, bool>)
+  Literal(H value) : input_(literal<u32>(value)) {}  // NOLINT: implicit, as In is
+  const Input& input() const { return input_; }
+
+ private:
+  Input input_;
+};
+template <Rule R, class T, class D>
+struct Parameter {};
+template <Rule R, class T, class D>
+  requires requires { typename resolve_t<R, T, D>; }
+struct Parameter<R, T, D> {
+  using type = In<resolve_t<R, T, D>>;
+};
+template <class T, class D>
+struct Parameter<Rule::imm, T, D> {
+  using type = Literal;
+};
+template <Rule R, class T, class D = void>
+using parameter_t = typename Parameter<R, T, D>::type;
+
 template <Rule R, class X, class T>
-concept Accepts = requires { typename resolve_t<R, T>; } && std::convertible_to<const X&, In<resolve_t<R, T>>>;
+concept Accepts = requires { typename parameter_t<R, T>; } && std::convertible_to<const X&, parameter_t<R, T>>;
 
 template <class T, class... Xs, Rule... Rs>
 consteval bool accepts_all(RuleList<Rs...>) {
@@ -149,9 +175,9 @@ std::pair<Reg<resolve_t<A, T, D>>, Reg<resolve_t<B, T, D>>> make_results(RuleLis
   return {{kernel, first}, {kernel, first + 1}};
 }
 
-// The operands of a row without T as In<...>.
+// What a method of the builder takes.
 template <Rule... Rs>
-std::tuple<In<resolve_t<Rs, void>>...> inputs_of(RuleList<Rs...>);
+std::tuple<parameter_t<Rs, void>...> inputs_of(RuleList<Rs...>);
 template <class Row>
 using inputs_t = decltype(inputs_of(typename Row::Operands{}));
 
@@ -166,7 +192,7 @@ constexpr Type to_type() {
 
 template <Op O, class Row, class T, class D, Rule... Rs, class... Xs>
 auto call_typed(RuleList<Rs...>, SourceLocation where, KernelBuilder* kernel, const Xs&... xs) {
-  const Input inputs[sizeof...(Xs) + 1] = {In<resolve_t<Rs, T, D>>(xs).input()...};
+  const Input inputs[sizeof...(Xs) + 1] = {parameter_t<Rs, T, D>(xs).input()...};
   for (u32 i = 0; i < sizeof...(Xs) && !kernel; ++i) kernel = inputs[i].kernel;
   return make_results<T, D>(typename Row::Results{}, kernel,
                             emit(O, to_type<T>(), to_type<D>(), {}, inputs, sizeof...(Xs), where, kernel));
@@ -299,6 +325,7 @@ constexpr Modifiers with_scope(Scope scope) {
 #define LD(id, method, space, ...) \
   PTXGEN_LOADS(id, method, space, detail::with_hints(hints), MemoryHints hints = {})
 #define LD_PLAIN(id, method, space, ...) PTXGEN_LOADS(id, method, space, Modifiers{})
+#define LD_VOLATILE LD_PLAIN
 #define LD_SCOPED(id, method, space, ...) PTXGEN_LOADS(id, method, space, detail::with_scope(scope), Scope scope)
 #define PTXGEN_STORE(id, method, space, n, value_type, modifiers, ...)                                         \
   template <class T, std::size_t Align>                                                                       \

@@ -33,6 +33,7 @@ enum class Kind : u8 {
   Pure,
   Thread,  // pure, and different from thread to thread
   Load,
+  StrongLoad,      // volatile, relaxed, acquire: each thread may see another value (PTX ISA 8.6)
   Store,
   Atomic,
   Convergent,      // exchanges between the lanes of a warp
@@ -49,7 +50,8 @@ constexpr bool is_effect(Kind kind) {
 
 // How an operand's or result's type follows from the instruction's type T and, in conversions, the result
 // type D.
-enum class Rule : u8 { None, T, W, D, pred, u16, u32, s32, u64, f16, bf16 };
+// imm is a u32 that PTX takes as a literal only.
+enum class Rule : u8 { None, T, W, D, pred, u16, u32, s32, u64, f16, bf16, imm };
 
 enum class Space : u8 { kGlobal, kShared };
 enum class Scope : u8 { kCta, kGpu, kSys };

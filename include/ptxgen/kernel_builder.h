@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "ptxgen/arguments.h"
 #include "ptxgen/instructions.h"
+#include "ptxgen/strings.h"
 
 namespace ptxgen {
 
@@ -34,7 +35,8 @@ struct BuildOptions {
 class PTXGEN_API KernelBuilder {
  public:
   // `name` becomes the entry point: a PTX identifier, [a-zA-Z][a-zA-Z0-9_$]*.
-  KernelBuilder(std::string name, const BuildOptions& options);
+  KernelBuilder(std::string name, const BuildOptions& options,
+                SourceLocation where = SourceLocation::current());
   KernelBuilder(const KernelBuilder&) = delete;
   KernelBuilder& operator=(const KernelBuilder&) = delete;
 
@@ -53,6 +55,7 @@ class PTXGEN_API KernelBuilder {
   // Shared memory for `count` elements, aligned to Align bytes; its content is undefined until written.
   template <DeviceType T, std::size_t Align = alignof(T)>
   SharedPtr<T, Align> shared(u32 count, SourceLocation where = SourceLocation::current()) {
+    if (count == 0) mistake(where, "shared memory for 0 elements; give a count, or use dynamic_shared()");
     return {this, shared_array(static_cast<u64>(count) * sizeof(T), Align, where)};
   }
   // The dynamic shared memory that the launch sizes (LaunchShape::dynamic_shared_bytes).
@@ -94,9 +97,9 @@ class PTXGEN_API KernelBuilder {
               SourceLocation where = SourceLocation::current());
 
   // Performance directives (PTX ISA 11.4). Block extents beyond maxntid are refused at launch.
-  void maxntid(u32 x, u32 y = 1, u32 z = 1);
-  void minnctapersm(u32 ctas);
-  void maxnreg(u32 registers);
+  void maxntid(u32 x, u32 y = 1, u32 z = 1, SourceLocation where = SourceLocation::current());
+  void minnctapersm(u32 ctas, SourceLocation where = SourceLocation::current());
+  void maxnreg(u32 registers, SourceLocation where = SourceLocation::current());
 
   // Instructions without a value operand: tid_x(), bar_sync(0), activemask() ... see instruction_table.inc.
 #define PTXGEN_KB(id) detail::rows::id##_row
@@ -122,6 +125,7 @@ class PTXGEN_API KernelBuilder {
 #define FD2(...)
 #define LD(...)
 #define LD_PLAIN(...)
+#define LD_VOLATILE(...)
 #define LD_SCOPED(...)
 #define ST(...)
 #define ST_PLAIN(...)
@@ -145,7 +149,7 @@ class PTXGEN_API KernelBuilder {
  private:
   friend ValueId detail::emit(Op, Type, Type, const Modifiers&, const detail::Input*, u8, SourceLocation,
                               KernelBuilder*);
-  friend ValueId detail::read_variable(KernelBuilder&, u32);
+  friend ValueId detail::read_variable(KernelBuilder&, u32, SourceLocation);
   friend u32 detail::add_variable(KernelBuilder&, Type);
   friend void detail::write_variable(KernelBuilder&, u32, const detail::Input&, SourceLocation);
 
@@ -153,6 +157,9 @@ class PTXGEN_API KernelBuilder {
   ValueId shared_array(u64 bytes, u32 alignment, SourceLocation where);
   ValueId load_parameter(u32 index, Type type, SourceLocation where);
   void add_parameter(std::string_view name, Type type, SourceLocation where);
+  void check_hints(const MemoryHints& hints, Kind kind, SourceLocation where);
+  void check_variable(u32 variable, SourceLocation where);
+  Operand far_address(const Operand& address, SourceLocation where);
   bool check_input(const detail::Input& input, SourceLocation where);
   void use(ValueId value, SourceLocation where);
   void need(PtxIsa isa, Target target, std::string_view what, SourceLocation where);
@@ -164,13 +171,18 @@ class PTXGEN_API KernelBuilder {
 
   BuildOptions options_;
   Kernel kernel_;
-  std::vector<u32> versions_;  // of each variable: assignments so far
+  struct Variable {
+    u32 version = 0;  // assignments so far
+    u32 region = 0;   // where it was made
+  };
+  std::vector<Variable> variables_;
   u32 region_ = 0;
   u32 num_loops_ = 0;
   std::array<u32, 256>
       shared_values_{};  // recent pure instructions by hash, to share equal ones within a gap
   std::vector<std::pair<u32, SourceLocation>>
-      nested_barriers_;  // instructions that need uniform control flow around them
+      nested_barriers_;          // instructions that need uniform control flow around them
+  SourceLocation bounds_where_;  // of minnctapersm
   absl::Status status_;
 };
 
@@ -218,7 +230,10 @@ void KernelBuilder::for_(const B& begin, const E& end, u32 step, Body&& body, So
   using Counter = std::conditional_t<std::is_void_v<T>, u32, T>;  // two literals: unsigned
   static_assert(DeviceInt<Counter>, "a loop counts with an integer");
   const In<Counter> first(begin, where), last(end, where);
-  if (step == 0) mistake(where, "for_: the step is 0; a loop advances by a positive constant");
+  if (step == 0 || !std::in_range<Counter>(step)) {
+    mistake(where, str_cat("for_: the step is ", step,
+                           "; a loop advances by a positive constant of the counter's type"));
+  }
   Operand enter;
   enter.form = Operand::Form::kInteger;
   if (!first.kernel() && !last.kernel()) {

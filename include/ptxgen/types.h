@@ -75,14 +75,14 @@ enum class Type : u8 {
 struct TypeInfo {
   std::string_view name;    // in an arithmetic instruction: "f16x2"
   std::string_view memory;  // in ld and st, which know no packed or 16-bit floating types: "b32"
-  std::string_view bits;    // in untyped instructions: "b32"
+  std::string_view bits;    // in untyped instructions: "b32"; bytes live in 16-bit registers
   u8 bytes;
 };
 
 inline constexpr std::array<TypeInfo, 18> kTypeInfo = {{
     {"pred", "pred", "pred", 1},
-    {"u8", "u8", "b8", 1},
-    {"s8", "s8", "b8", 1},
+    {"u8", "u8", "b16", 1},
+    {"s8", "s8", "b16", 1},
     {"u16", "u16", "b16", 2},
     {"s16", "s16", "b16", 2},
     {"u32", "u32", "b32", 4},

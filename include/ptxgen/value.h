@@ -41,7 +41,7 @@ struct Input {
 };
 PTXGEN_API ValueId emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u8 count,
                         SourceLocation where, KernelBuilder* kernel);
-PTXGEN_API ValueId read_variable(KernelBuilder& kernel, u32 variable);
+PTXGEN_API ValueId read_variable(KernelBuilder& kernel, u32 variable, SourceLocation where);
 PTXGEN_API u32 add_variable(KernelBuilder& kernel, Type type);
 PTXGEN_API void write_variable(KernelBuilder& kernel, u32 variable, const Input& value, SourceLocation where);
 
@@ -55,7 +55,9 @@ Input literal(H value) {
   Input input;
   if constexpr (std::floating_point<T>) {
     const T converted = static_cast<T>(value);
-    input.exact = std::isnan(static_cast<double>(value)) || static_cast<H>(converted) == value;
+    // long double holds every integer of 64 bits; converting back to H would overflow where T rounded up.
+    input.exact = std::isnan(static_cast<double>(value)) ||
+                  static_cast<long double>(converted) == static_cast<long double>(value);
     input.operand.form = sizeof(T) == 4 ? Operand::Form::kF32 : Operand::Form::kF64;
     if constexpr (sizeof(T) == 4) {
       input.operand.bits = __builtin_bit_cast(u32, converted);
@@ -83,7 +85,7 @@ class In {
   In(const Reg<T>& value, SourceLocation where = SourceLocation::current())  // NOLINT: implicit by design
       : input_{{0, value.id(), Operand::Form::kValue}, value.kernel()}, where_(where) {}
   In(const Var<T>& variable, SourceLocation where = SourceLocation::current())  // NOLINT
-      : input_{{0, variable.read(), Operand::Form::kValue}, variable.kernel()}, where_(where) {}
+      : input_{{0, variable.read(where), Operand::Form::kValue}, variable.kernel()}, where_(where) {}
   template <class H>
   requires detail::LiteralFor<H, T> In(H value, SourceLocation where = SourceLocation::current())  // NOLINT
       : input_(detail::literal<T>(value)), where_(where) {}
@@ -187,8 +189,9 @@ class Reg : public detail::Operators<T> {
  public:
   using value_type = T;
   Reg(KernelBuilder* kernel, ValueId id) : kernel_(kernel), id_(id) {}
-  Reg(const Var<T>& variable)
-      : Reg(variable.kernel(), variable.read()) {}  // NOLINT: the variable's present content
+  // The variable's present content.
+  Reg(const Var<T>& variable, SourceLocation where = SourceLocation::current())  // NOLINT: implicit by design
+      : Reg(variable.kernel(), variable.read(where)) {}
 
   KernelBuilder* kernel() const { return kernel_; }
   ValueId id() const { return id_; }
@@ -222,7 +225,7 @@ class Var : public detail::Operators<T> {
   }
 
   KernelBuilder* kernel() const { return kernel_; }
-  ValueId read() const { return detail::read_variable(*kernel_, index_); }
+  ValueId read(SourceLocation where) const { return detail::read_variable(*kernel_, index_, where); }
 
  private:
   KernelBuilder* kernel_;
@@ -264,24 +267,22 @@ class Ptr {
     return Element(p.kernel_, p.base_, p.offset_ + static_cast<s64>(elements) * static_cast<s64>(sizeof(T)));
   }
   // A 32-bit index is widened before it is scaled; in shared memory 32 bits are an address.
-  friend Element operator+(const Ptr& p, const Reg<u32>& index) { return p.advance(index); }
-  friend Element operator+(const Ptr& p, const Reg<s32>& index) requires(S == Space::kGlobal) {
+  friend Element operator+(const Ptr& p, const In<u32>& index) { return p.advance(index); }
+  friend Element operator+(const Ptr& p, const In<s32>& index) requires(S == Space::kGlobal) {
     return p.advance(index);
   }
-  friend Element operator+(const Ptr& p, const Reg<u64>& index) requires(S == Space::kGlobal) {
+  friend Element operator+(const Ptr& p, const In<u64>& index) requires(S == Space::kGlobal) {
     return p.advance(index);
   }
 
  private:
   template <class I>
-  Element advance(const Reg<I>& index) const {
-    const detail::Input inputs[] = {{{0, index.id(), Operand::Form::kValue}, index.kernel()},
-                                    detail::literal<I>(sizeof(T)),
-                                    {{0, base_, Operand::Form::kValue}, kernel_}};
+  Element advance(const In<I>& index) const {
+    const detail::Input inputs[] = {
+        index.input(), detail::literal<I>(sizeof(T)), {{0, base_, Operand::Form::kValue}, kernel_}};
     constexpr Op op = sizeof(I) == sizeof(Index) ? Op::mad_lo : Op::mad_wide;
-    return Element(
-        kernel_, detail::emit(op, type_of<I>, Type::kNone, {}, inputs, 3, SourceLocation::current(), kernel_),
-        offset_);
+    return Element(kernel_, detail::emit(op, type_of<I>, Type::kNone, {}, inputs, 3, index.where(), kernel_),
+                   offset_);
   }
 
   KernelBuilder* kernel_;

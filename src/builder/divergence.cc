@@ -55,8 +55,8 @@ class Divergence {
       different = variables_[static_cast<std::size_t>(operands[0].bits)];
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
       const Kind kind = row(instruction.op).kind;
-      different =
-          kind == Kind::Thread || kind == Kind::Atomic || kind == Kind::Convergent || kind == Kind::Clock;
+      different = kind == Kind::Thread || kind == Kind::StrongLoad || kind == Kind::Atomic ||
+                  kind == Kind::Convergent || kind == Kind::Clock;
       // What a barrier returns (bar.red) is one value for all.
       for (u8 i = 0; i < instruction.num_operands && kind != Kind::Barrier; ++i)
         different |= differs(operands[i]);

@@ -80,7 +80,8 @@ Type resolve(Rule rule, Type t, Type d) {
     case Rule::D: return d;
     case Rule::pred: return Type::kPred;
     case Rule::u16: return Type::kU16;
-    case Rule::u32: return Type::kU32;
+    case Rule::u32:
+    case Rule::imm: return Type::kU32;
     case Rule::s32: return Type::kS32;
     case Rule::u64: return Type::kU64;
     case Rule::f16: return Type::kF16;

@@ -12,7 +12,12 @@
 namespace ptxgen {
 namespace {
 
+// Of every target from sm_75 on (CUDA programming guide, "Compute Capabilities").
 constexpr u32 kMaxThreadsPerCta = 1024;
+constexpr u32 kMaxCtaDepth = 64;
+constexpr u32 kMaxCtasPerSm = 32;
+// What ptxas can be held to: it raises a lower limit to 24.
+constexpr u32 kMinRegistersPerThread = 24;
 constexpr u32 kMaxRegistersPerThread = 255;
 
 bool is_identifier(std::string_view name) {
@@ -42,7 +47,8 @@ u32 Kernel::static_shared_bytes() const {
   return end;
 }
 
-KernelBuilder::KernelBuilder(std::string name, const BuildOptions& options) : options_(options) {
+KernelBuilder::KernelBuilder(std::string name, const BuildOptions& options, SourceLocation where)
+    : options_(options), bounds_where_(where) {
   constexpr std::size_t kTypicalInstructions = 512;
   kernel_.name = std::move(name);
   kernel_.instructions.reserve(kTypicalInstructions);
@@ -52,11 +58,11 @@ KernelBuilder::KernelBuilder(std::string name, const BuildOptions& options) : op
   kernel_.regions.emplace_back();
   kernel_.gaps.emplace_back();
   if (!is_identifier(kernel_.name)) {
-    mistake(SourceLocation::current(),
-            str_cat("the kernel name '", absl::CHexEscape(kernel_.name),
-                    "' is not an identifier; use ASCII letters, digits, _ and $, starting "
-                    "with a letter"));
+    mistake(where, str_cat("the kernel name '", absl::CHexEscape(kernel_.name),
+                           "' is not an identifier; use ASCII letters, digits, _ and $, starting "
+                           "with a letter"));
   }
+  need(kBaseIsa, kBaseTarget, "every kernel", where);
 }
 
 void KernelBuilder::mistake(SourceLocation where, std::string message) {
@@ -72,6 +78,9 @@ void KernelBuilder::need(PtxIsa isa, Target target, std::string_view what, Sourc
     return mistake(where,
                    str_cat(what, " needs ", target.to_string(), "; the kernel is built for ",
                            options_.target.to_string(), ". Choose another instruction for this target"));
+  }
+  for (const TargetInfo& known : kTargets) {
+    if (known.target == target) isa = std::max(isa, known.since);
   }
   if (isa > options_.max_isa) {
     return mistake(where,
@@ -96,6 +105,34 @@ bool KernelBuilder::check_input(const detail::Input& input, SourceLocation where
   return true;
 }
 
+void KernelBuilder::check_hints(const MemoryHints& hints, Kind kind, SourceLocation where) {
+  for (const ModifierRow* modifier : {&row(hints.op), &row(hints.l1), &row(hints.l2)}) {
+    need(modifier->isa, modifier->target, modifier->spelling, where);
+  }
+  if (hints.op != CacheOp::kNone && hints.l1 != L1::kNone) {
+    mistake(where, "a cache operator and an L1 eviction priority exclude each other; give one of them");
+  }
+  if (kind == Kind::Store && (hints.op == CacheOp::kCa || hints.l2 != L2::kNone)) {
+    mistake(
+        where,
+        "a store takes the cache operators .cg and .cs or an L1 eviction priority; .ca and the L2 prefetch "
+        "sizes are for loads");
+  }
+}
+
+// An address whose offset does not fit the 32 signed bits of an address operand (PTX ISA 6.4.1).
+Operand KernelBuilder::far_address(const Operand& address, SourceLocation where) {
+  if (info(kernel_.values[address.value].type).bytes != sizeof(u64)) {
+    mistake(where, str_cat("an offset of ", address.bits,
+                           " bytes leaves shared memory; its addresses have 32 bits"));
+    return Operand{};
+  }
+  detail::Input sum[2];
+  sum[0] = {{0, address.value, Operand::Form::kValue}, this};
+  sum[1].operand = {address.bits, kNoValue, Operand::Form::kInteger};
+  return {0, detail::emit(Op::add, Type::kU64, Type::kNone, {}, sum, 2, where, this), Operand::Form::kValue};
+}
+
 // A value lives in its region and those inside it. The content of a variable can stand in the variable's own
 // register as long as no assignment lies between the read and the use, also around a loop.
 void KernelBuilder::use(ValueId id, SourceLocation where) {
@@ -108,7 +145,7 @@ void KernelBuilder::use(ValueId id, SourceLocation where) {
   }
   if (definition.op == Op::kVarRead) {
     const Operand& variable = kernel_.operands[definition.operands];
-    value.copied |= versions_[static_cast<std::size_t>(variable.bits)] != variable.value ||
+    value.copied |= variables_[static_cast<std::size_t>(variable.bits)].version != variable.value ||
                     kernel_.regions[definition.region].loop != kernel_.regions[region_].loop;
   }
 }
@@ -149,16 +186,8 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
                      SourceLocation where, KernelBuilder* kernel) {
   KernelBuilder& k = *kernel;
   const Row& r = row(op);
-  if (r.isa > k.kernel_.isa || r.target > k.kernel_.target) k.need(r.isa, r.target, r.spelling, where);
-  const auto need_modifier = [&](const ModifierRow& m) { k.need(m.isa, m.target, m.spelling, where); };
-  if (modifiers.hints != MemoryHints{}) {
-    need_modifier(row(modifiers.hints.op));
-    need_modifier(row(modifiers.hints.l1));
-    need_modifier(row(modifiers.hints.l2));
-    if (modifiers.hints.op != CacheOp::kNone && modifiers.hints.l1 != L1::kNone) {
-      k.mistake(where, "a cache operator and an L1 eviction priority exclude each other; give one of them");
-    }
-  }
+  if (r.isa > k.kernel_.isa || !k.kernel_.target.supports(r.target)) k.need(r.isa, r.target, r.method, where);
+  if (modifiers.hints != MemoryHints{}) k.check_hints(modifiers.hints, r.kind, where);
 
   constexpr u8 kMaxOperands = 5;
   Operand operands[kMaxOperands];
@@ -166,6 +195,9 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
     operands[i] = inputs[i].operand;
     if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue)
       operands[i] = Operand{};
+    if (operands[i].form == Operand::Form::kValue && !std::in_range<s32>(operands[i].bits)) {
+      operands[i] = k.far_address(operands[i], where);
+    }
     if (inputs[i].in_register != Type::kNone && op != Op::mov) {
       operands[i] = {0, emit(Op::mov, inputs[i].in_register, Type::kNone, {}, &inputs[i], 1, where, kernel),
                      Operand::Form::kValue};
@@ -193,17 +225,18 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
 
 u32 detail::add_variable(KernelBuilder& k, Type type) {
   k.kernel_.variables.push_back(type);
-  k.versions_.push_back(0);
-  return static_cast<u32>(k.versions_.size() - 1);
+  k.variables_.push_back({0, k.region_});
+  return static_cast<u32>(k.variables_.size() - 1);
 }
 
-ValueId detail::read_variable(KernelBuilder& k, u32 variable) {
+ValueId detail::read_variable(KernelBuilder& k, u32 variable, SourceLocation where) {
+  k.check_variable(variable, where);
   Instruction read;
   read.op = Op::kVarRead;
   read.type = k.kernel_.variables[variable];
   read.num_operands = 1;
   read.num_results = 1;
-  const Operand content = {variable, k.versions_[variable], Operand::Form::kVariable};
+  const Operand content = {variable, k.variables_[variable].version, Operand::Form::kVariable};
   const u32 next = static_cast<u32>(k.kernel_.instructions.size());
   const ValueId id = k.append(read, &content, Kind::Pure);
   if (k.kernel_.instructions.size() != next) k.kernel_.values.push_back({next, read.type});
@@ -212,13 +245,21 @@ ValueId detail::read_variable(KernelBuilder& k, u32 variable) {
 
 void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, SourceLocation where) {
   Operand operands[] = {{variable, kNoValue, Operand::Form::kVariable}, value.operand};
-  if (value.kernel || !value.exact) k.check_input(value, where);
+  k.check_variable(variable, where);
+  k.check_input(value, where);
   Instruction write;
   write.op = Op::kVarWrite;
   write.type = k.kernel_.variables[variable];
   write.num_operands = 2;
   k.append(write, operands, Kind::Control);
-  ++k.versions_[variable];
+  ++k.variables_[variable].version;
+}
+
+void KernelBuilder::check_variable(u32 variable, SourceLocation where) {
+  if (kernel_.regions[variables_[variable].region].open) return;
+  mistake(
+      where,
+      "a Var is used outside the region (if_, for_, while_ body) that made it; make it before the region");
 }
 
 // ---- Parameters and shared memory ----
@@ -226,6 +267,7 @@ void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, 
 void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocation where) {
   const bool taken = std::any_of(kernel_.parameters.begin(), kernel_.parameters.end(),
                                  [&](const Parameter& p) { return p.name == name; });
+  if (!kernel_.shared.empty()) mistake(where, "declare_parameters comes before shared memory is declared");
   if (!is_identifier(name) || taken) {
     mistake(where, str_cat("the argument name '", absl::CHexEscape(std::string(name)),
                            "' is taken or not an identifier; give every argument its own ASCII name"));
@@ -256,7 +298,8 @@ ValueId KernelBuilder::shared_array(u64 bytes, u32 alignment, SourceLocation whe
   if (index == kernel_.shared.size()) {
     const u32 stored = static_cast<u32>(std::min<u64>(bytes, std::numeric_limits<u32>::max()));
     kernel_.shared.push_back(
-        {bytes ? str_cat("shared_", index) : str_cat(kernel_.name, "_dynamic_shared"), stored, alignment});
+        {bytes ? str_cat("_shared_", index) : str_cat("_", kernel_.name, "_dynamic_shared"), stored,
+         alignment});
     if (bytes > kMaxStaticSharedBytes || kernel_.static_shared_bytes() > kMaxStaticSharedBytes) {
       mistake(where,
               str_cat("static shared memory would take ", bytes, " bytes here and passes the limit of ",
@@ -343,40 +386,44 @@ void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRe
 
 // ---- Directives and the end ----
 
-void KernelBuilder::maxntid(u32 x, u32 y, u32 z) {
+void KernelBuilder::maxntid(u32 x, u32 y, u32 z, SourceLocation where) {
   const u64 threads = static_cast<u64>(x) * y * z;
-  if (threads == 0 || threads > kMaxThreadsPerCta) {
-    mistake(SourceLocation::current(),
-            str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ", kMaxThreadsPerCta, " threads"));
+  if (threads == 0 || x > kMaxThreadsPerCta || y > kMaxThreadsPerCta || z > kMaxCtaDepth ||
+      threads > kMaxThreadsPerCta) {
+    mistake(where, str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ", kMaxThreadsPerCta,
+                           " threads, at most ", kMaxCtaDepth, " of them in z"));
   }
   kernel_.bounds.maxntid[0] = x;
   kernel_.bounds.maxntid[1] = y;
   kernel_.bounds.maxntid[2] = z;
 }
 
-void KernelBuilder::minnctapersm(u32 ctas) {
+void KernelBuilder::minnctapersm(u32 ctas, SourceLocation where) {
+  if (ctas == 0 || ctas > kMaxCtasPerSm) {
+    mistake(where, str_cat("minnctapersm(", ctas, "): an SM holds 1 to ", kMaxCtasPerSm, " CTAs"));
+  }
   kernel_.bounds.minnctapersm = ctas;
+  bounds_where_ = where;
 }
 
-void KernelBuilder::maxnreg(u32 registers) {
-  if (registers == 0 || registers > kMaxRegistersPerThread) {
-    mistake(SourceLocation::current(),
-            str_cat("maxnreg(", registers, "): a thread has 1 to ", kMaxRegistersPerThread, " registers"));
+void KernelBuilder::maxnreg(u32 registers, SourceLocation where) {
+  if (registers < kMinRegistersPerThread || registers > kMaxRegistersPerThread) {
+    mistake(where, str_cat("maxnreg(", registers, "): a thread can be held to ", kMinRegistersPerThread,
+                           " to ", kMaxRegistersPerThread, " registers"));
   }
   kernel_.bounds.maxnreg = registers;
 }
 
 absl::StatusOr<Kernel> KernelBuilder::finish() {
-  for (const TargetInfo& t : kTargets) {
-    if (t.target == kernel_.target) need(t.since, t.target, str_cat(".target ", t.target.to_string()), {});
+  if (kernel_.bounds.minnctapersm && !kernel_.bounds.maxntid[0]) {
+    mistake(bounds_where_, "minnctapersm needs maxntid: ptxas ignores it without (PTX ISA 11.4.5)");
   }
   if (!status_.ok()) return status_;
   schedule(kernel_);
   for (const u32 barrier : divergent_barriers(kernel_, nested_barriers_)) {
     mistake(nested_barriers_[barrier].second,
             "a barrier stands in control flow that may differ between the threads of a CTA, so some may "
-            "never arrive; "
-            "move it out, or use bar_sync(id, count) for the warps that do");
+            "never arrive; move it out, or use bar_sync(id, count) for the warps that do");
   }
   if (!status_.ok()) return status_;
   return std::move(kernel_);

@@ -353,8 +353,10 @@ class EntryPrinter {
   void address(const Operand& o) {
     out_.character('[');
     name(values_[o.value]);
-    if (o.bits > 0) out_.character('+');
-    if (o.bits != 0) out_.number(o.bits);
+    if (o.bits != 0) {
+      out_.character('+');  // "+-4": PTX has no [reg-4]
+      out_.number(o.bits);
+    }
     out_.character(']');
   }
 

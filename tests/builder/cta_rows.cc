@@ -1,0 +1,55 @@
+#include "tests/builder/rows.h"
+
+namespace ptxgen::testing {
+
+void add_cta_rows(RowSuite& suite) {
+  ROW(bar_sync, k.bar_sync(a), "bar.sync a")
+  ROW(bar_sync, k.bar_sync(0u), "bar.sync 0")
+  ROW(bar_sync_count, k.bar_sync(a, b), "bar.sync a, b")
+  ROW(bar_sync_count, k.bar_sync(1, 64), "bar.sync 1, 64")
+  ROW(bar_arrive, k.bar_arrive(a, b), "bar.arrive a, b")
+  ROW(bar_red_popc, k.bar_red_popc(a, b), "bar.red.popc.u32 d, a, b")
+  ROW(bar_red_and, k.bar_red_and(a, b), "bar.red.and.pred d, a, b")
+  ROW(bar_red_or, k.bar_red_or(a, b), "bar.red.or.pred d, a, b")
+  ROW(membar_cta, k.membar_cta(), "membar.cta")
+  ROW(membar_gl, k.membar_gl(), "membar.gl")
+  ROW(membar_sys, k.membar_sys(), "membar.sys")
+  ROW(fence_acq_rel_cta, k.fence_acq_rel_cta(), "fence.acq_rel.cta")
+  ROW(fence_acq_rel_gpu, k.fence_acq_rel_gpu(), "fence.acq_rel.gpu")
+  ROW(fence_acq_rel_sys, k.fence_acq_rel_sys(), "fence.acq_rel.sys")
+  ROW(fence_sc_cta, k.fence_sc_cta(), "fence.sc.cta")
+  ROW(fence_sc_gpu, k.fence_sc_gpu(), "fence.sc.gpu")
+  ROW(fence_sc_sys, k.fence_sc_sys(), "fence.sc.sys")
+  ROW(griddepcontrol_launch_dependents, k.griddepcontrol_launch_dependents(),
+      "griddepcontrol.launch_dependents")
+  ROW(griddepcontrol_wait, k.griddepcontrol_wait(), "griddepcontrol.wait")
+  ROW(nanosleep, k.nanosleep(a), "nanosleep.u32 a")
+  ROW(trap, k.trap(), "trap")
+
+  ROW(tid_x, k.tid_x(), "mov.u32 d, %tid.x")
+  ROW(tid_y, k.tid_y(), "mov.u32 d, %tid.y")
+  ROW(tid_z, k.tid_z(), "mov.u32 d, %tid.z")
+  ROW(ntid_x, k.ntid_x(), "mov.u32 d, %ntid.x")
+  ROW(ntid_y, k.ntid_y(), "mov.u32 d, %ntid.y")
+  ROW(ntid_z, k.ntid_z(), "mov.u32 d, %ntid.z")
+  ROW(ctaid_x, k.ctaid_x(), "mov.u32 d, %ctaid.x")
+  ROW(ctaid_y, k.ctaid_y(), "mov.u32 d, %ctaid.y")
+  ROW(ctaid_z, k.ctaid_z(), "mov.u32 d, %ctaid.z")
+  ROW(nctaid_x, k.nctaid_x(), "mov.u32 d, %nctaid.x")
+  ROW(nctaid_y, k.nctaid_y(), "mov.u32 d, %nctaid.y")
+  ROW(nctaid_z, k.nctaid_z(), "mov.u32 d, %nctaid.z")
+  ROW(laneid, k.laneid(), "mov.u32 d, %laneid")
+  ROW(lanemask_eq, k.lanemask_eq(), "mov.u32 d, %lanemask_eq")
+  ROW(lanemask_le, k.lanemask_le(), "mov.u32 d, %lanemask_le")
+  ROW(lanemask_lt, k.lanemask_lt(), "mov.u32 d, %lanemask_lt")
+  ROW(lanemask_ge, k.lanemask_ge(), "mov.u32 d, %lanemask_ge")
+  ROW(lanemask_gt, k.lanemask_gt(), "mov.u32 d, %lanemask_gt")
+  ROW(smid, k.smid(), "mov.u32 d, %smid")
+  ROW(nsmid, k.nsmid(), "mov.u32 d, %nsmid")
+  ROW(clock, k.clock(), "mov.u32 d, %clock")
+  ROW(clock64, k.clock64(), "mov.u64 d, %clock64")
+  ROW(globaltimer, k.globaltimer(), "mov.u64 d, %globaltimer")
+  ROW(dynamic_smem_size, k.dynamic_smem_size(), "mov.u32 d, %dynamic_smem_size")
+}
+
+}  // namespace ptxgen::testing
