@@ -252,7 +252,7 @@ class Parser : public OperandParser {
     for (const auto& other : module_.functions) {
       if (other->info.name == name) return error(str_cat("a second entry '", name, "'"));
     }
-    function_->info.name = std::string(name);
+    function->info.name = std::string(name);
     begin_function(*function);
     if (accept('(')) {
       while (token().is(".param")) {
