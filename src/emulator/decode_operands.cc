@@ -223,7 +223,7 @@ Slot Decoder::src(const Operand& operand, Type type, Fit fit) {
     case Operand::Kind::kInteger:
       if (operand.negated) break;
       if (wants_predicate) return constant_slot(type, operand.bits != 0 ? 1 : 0);
-      if (type == Type::kF32 || type == Type::kF64) break;
+      if (is_float(type) || type == Type::kS16x2 || type == Type::kU16x2) break;  // only registers
       return constant_slot(type, operand.bits);
     case Operand::Kind::kFloat32:
       if (bits(type) == 64 && is_float(type)) {

@@ -130,8 +130,8 @@ struct Mad24Hi {
   }
 };
 
-// Division by zero is unspecified in PTX; GPUs return all ones for the quotient and the dividend for the
-// remainder. INT_MIN / -1 wraps.
+// Division by zero is unspecified in PTX; GPUs return all ones for quotient and remainder. INT_MIN / -1
+// wraps.
 struct Div {
   template <class T>
   static T apply(T a, T b) {
@@ -143,7 +143,7 @@ struct Div {
 struct Rem {
   template <class T>
   static T apply(T a, T b) {
-    if (b == 0) return a;
+    if (b == 0) return static_cast<T>(~T{0});
     if (std::is_signed_v<T> && b == static_cast<T>(-1)) return 0;
     return static_cast<T>(a % b);
   }

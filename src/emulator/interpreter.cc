@@ -151,8 +151,8 @@ std::uint32_t Cta::special_value(const Warp& w, unsigned lane, Special special) 
     case Special::kNctaidY: return launch->config.grid.y;
     case Special::kNctaidZ: return launch->config.grid.z;
     case Special::kLaneid: return lane;
-    case Special::kWarpid: return w.index;
-    case Special::kNwarpid: return static_cast<std::uint32_t>(warps.size());
+    case Special::kWarpid: return w.index + 1;  // a slot of the SM: nobody may take it for tid / 32
+    case Special::kNwarpid: return 64;
     case Special::kLanemaskEq: return self;
     case Special::kLanemaskLt: return self - 1;
     case Special::kLanemaskLe: return self | (self - 1);

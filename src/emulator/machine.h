@@ -155,7 +155,7 @@ struct Split {
 // bounded number of backward branches.
 struct Warp {
   Cta* cta = nullptr;
-  std::uint32_t index = 0;  // %warpid
+  std::uint32_t index = 0;  // in the CTA: tid / 32
   LaneMask live = 0;        // lanes that exist and have not exited
   LaneMask existing = 0;
   std::byte* frame = nullptr;

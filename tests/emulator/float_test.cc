@@ -115,17 +115,19 @@ TEST_CASE("half precision rounds once and keeps its NaN", "[emulator]") {
         0x2aff);
   CHECK(h0("mov.b16 %h1, 0xbc00; mov.b16 %h2, 0x3c00; mov.b16 %h3, 0; fma.rn.relu.f16 %h0, %h1, %h2, %h3;") ==
         0);
-  CHECK(r0("add.f16x2 %r0, 0x3c004000, 0x3c003c00;") == 0x40004200);
+  CHECK(r0("mov.b32 %r10, 0x3c004000; mov.b32 %r11, 0x3c003c00; add.f16x2 %r0, %r10, %r11;") == 0x40004200);
   CHECK(r0("mov.b32 %r1, 0x64056403; mov.b32 %r2, 0xe400e400; add.rn.f16x2 %r0, %r1, %r2;") == 0x45004200);
-  CHECK(r0("fma.rn.f16x2 %r0, 0x3c004000, 0x40004200, 0x3c003c00;") == 0x42004700);
+  CHECK(r0("mov.b32 %r10, 0x3c004000; mov.b32 %r11, 0x40004200; mov.b32 %r12, 0x3c003c00; fma.rn.f16x2 %r0, "
+           "%r10, %r11, %r12;") == 0x42004700);
   CHECK(h0("mov.b16 %h1, 0x3f80; mov.b16 %h2, 0x3b80; add.bf16 %h0, %h1, %h2;") == 0x3f80);  // 1 + 2^-8: tie
   CHECK(h0("mov.b16 %h1, 0x3f81; mov.b16 %h2, 0x3b80; add.bf16 %h0, %h1, %h2;") == 0x3f82);
-  CHECK(r0("fma.rn.bf16x2 %r0, 0x3f804000, 0x40004040, 0x3f803f80;") == 0x404040e0);
+  CHECK(r0("mov.b32 %r10, 0x3f804000; mov.b32 %r11, 0x40004040; mov.b32 %r12, 0x3f803f80; fma.rn.bf16x2 %r0, "
+           "%r10, %r11, %r12;") == 0x404040e0);
   CHECK(h0("mov.b16 %h1, 0x7e00; mov.b16 %h2, 0x3c00; min.f16 %h0, %h1, %h2;") == 0x3c00);
   CHECK(h0("mov.b16 %h1, 0x7e00; mov.b16 %h2, 0x3c00; min.NaN.f16 %h0, %h1, %h2;") == 0x7fff);
-  CHECK(r0("max.f16x2 %r0, 0x3c008000, 0x40000000;") == 0x40000000);
-  CHECK(r0("neg.f16x2 %r0, 0x3c008000;") == 0xbc000000);
-  CHECK(r0("abs.bf16x2 %r0, 0xbf808000;") == 0x3f800000);
+  CHECK(r0("mov.b32 %r10, 0x3c008000; mov.b32 %r11, 0x40000000; max.f16x2 %r0, %r10, %r11;") == 0x40000000);
+  CHECK(r0("mov.b32 %r10, 0x3c008000; neg.f16x2 %r0, %r10;") == 0xbc000000);
+  CHECK(r0("mov.b32 %r10, 0xbf808000; abs.bf16x2 %r0, %r10;") == 0x3f800000);
 }
 
 TEST_CASE("comparisons, ordered and unordered", "[emulator]") {
@@ -148,8 +150,8 @@ TEST_CASE("comparisons, ordered and unordered", "[emulator]") {
   CHECK(set("setp.eq.u32 %p1, 1, 1; setp.gt.or.u32 %p0, 1, 2, %p1;") == 1);
   CHECK(set("setp.eq.u32 %p1, 1, 1; setp.lt.xor.u32 %p0, 1, 2, %p1;") == 0);
   CHECK(set("setp.lt.u32 %p1|%p0, 2, 1;") == 1);
-  CHECK(set("setp.lt.f16x2 %p1|%p0, 0x3c004000, 0x40003c00;") == 1);
-  CHECK(set("setp.lt.f16x2 %p0|%p1, 0x3c004000, 0x40003c00;") == 0);
+  CHECK(set("mov.b32 %r10, 0x3c004000; mov.b32 %r11, 0x40003c00; setp.lt.f16x2 %p1|%p0, %r10, %r11;") == 1);
+  CHECK(set("mov.b32 %r10, 0x3c004000; mov.b32 %r11, 0x40003c00; setp.lt.f16x2 %p0|%p1, %r10, %r11;") == 0);
   CHECK(r0("set.lt.u32.f32 %r0, 0f3f800000, 0f40000000;") == 0xffffffff);
   CHECK(f0("set.lt.f32.s32 %f0, -1, 0;") == 0x3f800000);
   CHECK(r0("slct.u32.s32 %r0, 5, 6, -1;") == 6);

@@ -12,7 +12,7 @@ TEST_CASE("integer addition and subtraction wrap or saturate", "[emulator]") {
   CHECK(r0("sub.u32 %r0, 1, 2;") == 0xffffffffu);
   CHECK(rd0("add.u64 %rd0, 0xffffffffffffffff, 3;") == 2);
   CHECK(h0("add.u16 %h0, 65535, 3;") == 2);
-  CHECK(r0("add.u16x2 %r0, 0xffff0001, 0x00020003;") == 0x00010004u);
+  CHECK(r0("mov.b32 %r10, 0xffff0001; mov.b32 %r11, 0x00020003; add.u16x2 %r0, %r10, %r11;") == 0x00010004u);
   CHECK(r0("add.cc.u32 %r1, 0xffffffff, 1; addc.u32 %r0, 5, 6;") == 12);
   CHECK(r0("add.cc.u32 %r1, 0xfffffffe, 1; addc.u32 %r0, 5, 6;") == 11);
   CHECK(r0("add.cc.u32 %r1, -1, 1; addc.cc.u32 %r2, -1, 0; addc.u32 %r0, 0, 0;") == 1);
@@ -45,7 +45,7 @@ TEST_CASE("division and remainder", "[emulator]") {
   CHECK(r0("div.s32 %r0, -2147483648, -1;") == 0x80000000u);
   CHECK(r0("rem.s32 %r0, -2147483648, -1;") == 0);
   CHECK(r0("div.u32 %r0, 7, 0;") == 0xffffffffu);
-  CHECK(r0("rem.u32 %r0, 7, 0;") == 7);
+  CHECK(r0("rem.u32 %r0, 7, 0;") == 0xffffffffu);
   CHECK(rd0("div.u64 %rd0, 0xffffffffffffffff, 10;") == 1844674407370955161u);
 }
 
@@ -58,8 +58,8 @@ TEST_CASE("absolute value, sign, extremes, differences", "[emulator]") {
   CHECK(r0("max.s32 %r0, -1, 1;") == 1);
   CHECK(r0("max.u32 %r0, -1, 1;") == 0xffffffffu);
   CHECK(r0("max.relu.s32 %r0, -4, -2;") == 0);
-  CHECK(r0("max.s16x2 %r0, 0xffff0005, 0x00010003;") == 0x00010005u);
-  CHECK(r0("min.u16x2 %r0, 0xffff0005, 0x00010003;") == 0x00010003u);
+  CHECK(r0("mov.b32 %r10, 0xffff0005; mov.b32 %r11, 0x00010003; max.s16x2 %r0, %r10, %r11;") == 0x00010005u);
+  CHECK(r0("mov.b32 %r10, 0xffff0005; mov.b32 %r11, 0x00010003; min.u16x2 %r0, %r10, %r11;") == 0x00010003u);
   CHECK(r0("sad.u32 %r0, 3, 10, 100;") == 107);
   CHECK(r0("sad.s32 %r0, -3, 10, 100;") == 113);
 }

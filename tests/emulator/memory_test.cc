@@ -144,7 +144,8 @@ TEST_CASE("atomics of many CTAs lose nothing", "[emulator]") {
   red.global.add.f32 [%rd0+4], 0f3f800000;
   red.global.max.u32 [%rd0+8], %r0;
   atom.global.inc.u32 %r1, [%rd0+12], 9;
-  red.relaxed.gpu.global.add.noftz.f16x2 [%rd0+16], 0x00003c00;
+  mov.b32 %r8, 0x00003c00;
+  red.relaxed.gpu.global.add.noftz.f16x2 [%rd0+16], %r8;
   mov.u32 %r2, %ctaid.x;
   atom.global.min.s32 %r3, [%rd0+20], %r2;
   atom.global.add.u64 %rd1, [%rd0+24], 3;
@@ -219,7 +220,7 @@ TEST_CASE("barrier reductions and barriers for part of a CTA", "[emulator]") {
   // Warp 0 produces for warp 1; warp 2 has left already.
   const Values values = results<std::uint32_t>(R"(
     .shared .align 4 .b32 tile[32];
-    mov.u32 %r1, %warpid;
+    shr.u32 %r1, %t, 5;
     mov.u32 %r5, %laneid;
     mov.u32 %r2, tile;
     mad.lo.u32 %r2, %r5, 4, %r2;

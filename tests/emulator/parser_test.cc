@@ -27,6 +27,8 @@ TEST_CASE("parse errors name the line, the text and what is expected", "[emulato
   CHECK_THAT(body_failure("add.u32 %h0, %r1, %r2;"),
              Contains("register '%h0' is .b16, but add.u32 writes .u32"));
   CHECK_THAT(body_failure("add.f32 %f0, %f1, 1;"), Contains("'1' where add.f32 reads a .f32"));
+  CHECK_THAT(body_failure("add.f16x2 %r0, %r1, 0x3c003c00;"),
+             Contains("'0x3c003c00' where add.f16x2 reads a .f16x2"));
   CHECK_THAT(body_failure("add.u32 5, %r1, %r2;"), Contains("'5' where a register to write is expected"));
   CHECK_THAT(body_failure("add.u32 %r0, %r1, missing;"), Contains("'missing' is not declared"));
   CHECK_THAT(body_failure("add.u32 %r0, %r99, 1;"),

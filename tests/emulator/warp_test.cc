@@ -170,8 +170,8 @@ TEST_CASE("special registers", "[emulator]") {
   CHECK(special("%ntid.x", 1) == 70);
   CHECK(special("%nctaid.z", 1) == 1);
   CHECK(special("%laneid", 69) == 5);
-  CHECK(special("%warpid", 69) == 2);
-  CHECK(special("%nwarpid", 0) == 3);
+  CHECK(special("%warpid", 69) == 3);  // a slot of the SM, not the warp's number in its CTA
+  CHECK(special("%nwarpid", 0) == 64);
   CHECK(special("%lanemask_lt", 36) == 0xf);
   CHECK(special("%lanemask_le", 36) == 0x1f);
   CHECK(special("%lanemask_eq", 36) == 0x10);
