@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <limits>
 
+#include "absl/strings/ascii.h"
 #include "ptxgen/kernels.h"
 
 namespace ptxgen {
@@ -47,24 +49,42 @@ KernelFamily alias(std::string name, KernelFamily base, const FieldValues& given
   return base;
 }
 
+KernelFamily dequant_family(const FormatInfo& format, std::vector<std::string> original_names) {
+  KernelFamily all =
+      family(Dequant{.format = format.format},
+             str_cat("dequantises ", format.ggml_name, " blocks, row after row"), std::move(original_names));
+  for (FieldInfo& field : all.fields) {  // Dequant::validate(): whole blocks in a row
+    if (field.name == "k") field.bounds.min = field.bounds.multiple = format.block_values;
+  }
+  return all;
+}
+
 std::vector<KernelFamily> make_families() {
   std::vector<KernelFamily> all;
   for (const FormatInfo& f : kFormats) {
     std::vector<std::string> original_names;
     if (f.format == Format::kQ4_K) original_names = {"Q4KDequant"};
     if (f.format == Format::kQ6_K) original_names = {"Q6KDequant"};
-    all.push_back(family(Dequant{.format = f.format},
-                         str_cat("dequantises ", f.ggml_name, " blocks, row after row"),
-                         std::move(original_names)));
+    all.push_back(dequant_family(f, std::move(original_names)));
   }
-  all.push_back(alias("q4k_dequant_fp16", family(Dequant{.format = Format::kQ4_K}, ""), {{"out_type", "f16"}},
+  all.push_back(alias("q4k_dequant_fp16", dequant_family(info(Format::kQ4_K), {}), {{"out_type", "f16"}},
                       "Q4KDequantFp16"));
   all.push_back(family(Copy{}, "copies memory, the yardstick for kernels bound by memory"));
   return all;
 }
 
-// Levenshtein distance.
-std::size_t distance(std::string_view a, std::string_view b) {
+// How far `given` is from the beginning of `name` that is nearest to it: Levenshtein's distance, with the
+// rest of the name for free, so that "q4kk" is near "q4k_dequant". Case and underscores do not count: ggml
+// writes q4_K.
+std::size_t distance(std::string_view name, std::string_view given) {
+  const auto letters = [](std::string_view text) {
+    std::string kept;
+    for (const char c : text) {
+      if (c != '_') kept += absl::ascii_tolower(static_cast<unsigned char>(c));
+    }
+    return kept;
+  };
+  const std::string a = letters(given), b = letters(name);
   std::vector<std::size_t> row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
@@ -76,7 +96,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
       row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
     }
   }
-  return row[b.size()];
+  return *std::min_element(row.begin(), row.end());
 }
 
 }  // namespace
@@ -106,11 +126,20 @@ absl::StatusOr<const KernelFamily*> find_kernel(std::string_view name) {
   for (const KernelFamily& family : families) {
     if (family.name == name) return &family;
   }
-  const auto nearest = std::min_element(families.begin(), families.end(), [&](const auto& a, const auto& b) {
-    return distance(a.name, name) < distance(b.name, name);
-  });
-  return absl::NotFoundError(str_cat("no kernel is called '", name, "'; did you mean '", nearest->name,
-                                     "'? `ptxgen list` shows all"));
+  std::vector<std::string_view> nearest;
+  std::size_t least = std::numeric_limits<std::size_t>::max();
+  for (const KernelFamily& family : families) {
+    const std::size_t d = distance(family.name, name);
+    if (d < least) nearest.clear();
+    least = std::min(least, d);
+    if (d == least) nearest.push_back(family.name);
+  }
+  std::string message = str_cat("no kernel is called '", name, "'; did you mean ");
+  for (std::size_t i = 0; i < nearest.size(); ++i) {
+    const std::string_view separator = i == 0 ? "" : i + 1 == nearest.size() ? " or " : ", ";
+    str_append(&message, separator, "'", nearest[i], "'");
+  }
+  return absl::NotFoundError(message + "? `ptxgen list` shows all");
 }
 
 }  // namespace ptxgen
