@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <string_view>
 #include <tuple>
+#include <type_traits>
 
 #include "ptxgen/types.h"
 
@@ -50,12 +51,12 @@ constexpr auto input(std::string_view name, DevicePtr<const T, A> Owner::*member
                                                                   alignment};
 }
 template <class Owner, class T, std::size_t A, class Bytes, class Alignment = std::nullptr_t>
-constexpr auto output(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
+requires(!std::is_const_v<T>) constexpr auto output(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
                       Alignment alignment = nullptr) {
   return Argument<Owner, DevicePtr<T, A>, Bytes, Alignment>{name, member, Direction::kOut, bytes, alignment};
 }
 template <class Owner, class T, std::size_t A, class Bytes, class Alignment = std::nullptr_t>
-constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
+requires(!std::is_const_v<T>) constexpr auto inout(std::string_view name, DevicePtr<T, A> Owner::*member, Bytes bytes,
                      Alignment alignment = nullptr) {
   return Argument<Owner, DevicePtr<T, A>, Bytes, Alignment>{name, member, Direction::kInOut, bytes,
                                                             alignment};

@@ -42,6 +42,7 @@ u64 hash_of(const Instruction& instruction, const Operand* operands) {
 u32 Kernel::static_shared_bytes() const {
   u32 end = 0;
   for (const SharedArray& array : shared) {
+    if (array.bytes == 0) continue;
     end = (end + array.alignment - 1) / array.alignment * array.alignment + array.bytes;
   }
   return end;

@@ -1,0 +1,54 @@
+#include "tests/builder/building.h"
+
+#include <cstring>
+
+#include "ptxgen/emulator.h"
+#include "ptxgen/strings.h"
+
+namespace ptxgen::testing {
+namespace {
+
+absl::Status with_text(const absl::Status& status, const std::string& ptx) {
+  return absl::Status(status.code(), str_cat(std::string(status.message()), "\n", ptx));
+}
+
+template <class T>
+absl::Span<const std::byte> bytes_of(const T& words) {
+  return {reinterpret_cast<const std::byte*>(words.data()), words.size() * sizeof(words[0])};
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<u32>> run(const Kernel& kernel, u32 threads, absl::Span<const u32> in, u32 n,
+                                     std::size_t outputs) {
+  const std::string ptx = print_ptx(kernel);
+  const auto program = emulator::Program::parse(ptx);
+  if (!program.ok()) return with_text(program.status(), ptx);
+  emulator::Memory memory;
+  std::vector<u32> out(outputs, 0xdeadbeef);
+  const auto in_address = memory.allocate(in.size() * sizeof(u32), "in");
+  const auto out_address = memory.allocate(out.size() * sizeof(u32), "out");
+  if (!in_address.ok() || !out_address.ok()) return absl::ResourceExhaustedError("no emulated memory");
+  absl::Status status = memory.write(*in_address, bytes_of(in));
+  if (status.ok()) status = memory.write(*out_address, bytes_of(out));
+
+  const emulator::EntryInfo& entry = *(*program)->find_entry(kernel.name);
+  std::vector<std::byte> params(entry.param_bytes);
+  std::memcpy(&params[entry.params[0].offset], &*in_address, sizeof(u64));
+  std::memcpy(&params[entry.params[1].offset], &*out_address, sizeof(u64));
+  std::memcpy(&params[entry.params[2].offset], &n, sizeof(u32));
+  emulator::LaunchConfig config;
+  config.block = {threads, 1, 1};
+  config.dynamic_shared_bytes = 1024;
+  config.params = params;
+  emulator::Options options;
+  options.workers = 1;
+  if (status.ok()) status = emulator::launch(**program, kernel.name, config, memory, options).status();
+  if (status.ok()) {
+    status = memory.read(*out_address, {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(u32)});
+  }
+  if (!status.ok()) return with_text(status, ptx);
+  return out;
+}
+
+}  // namespace ptxgen::testing

@@ -1,0 +1,219 @@
+// What must not compile, each beside what must.
+//
+// `requires` of a concrete expression is an error and not false, so each is a lambda's that takes its
+// operands as parameters of type auto: COMPILES((auto a, auto b), a + b, u32, u32).
+
+#include <concepts>
+#include <utility>
+
+#include "ptxgen/kernel_builder.h"
+#include "tests/support/catch.h"
+
+namespace ptxgen {
+namespace {
+
+// Whether F can be called with values of types Ts.
+template <class F, class... Ts>
+constexpr bool compiles(F, std::type_identity<Ts>...) {
+  return std::is_invocable_v<F, Ts...>;
+}
+template <class T>
+constexpr std::type_identity<T> a_value{};
+
+// An expression in a, b and c as a function that exists only where the expression compiles.
+#define EXPRESSION(...)                                                                  \
+  [](auto&& a, [[maybe_unused]] auto&& b, [[maybe_unused]] auto&& c) requires requires { \
+    __VA_ARGS__;                                                                         \
+  }                                                                                      \
+  {}
+#define IS_LEGAL(A, B, C, ...) \
+  static_assert(compiles(EXPRESSION(__VA_ARGS__), a_value<A>, a_value<B>, a_value<C>))
+#define IS_ILLEGAL(A, B, C, ...) \
+  static_assert(!compiles(EXPRESSION(__VA_ARGS__), a_value<A>, a_value<B>, a_value<C>))
+
+using None = int;
+template <class T>
+using Pair = std::array<Reg<T>, 2>;
+template <class T>
+using Quad = std::array<Reg<T>, 4>;
+template <class T>
+using Global = GlobalPtr<T>;
+template <class T>
+using Shared = SharedPtr<T>;
+// Of another alignment than T's.
+template <class T>
+using Global2 = GlobalPtr<T, 2>;
+template <class T>
+using Global8 = GlobalPtr<T, 8>;
+template <class T>
+using Global16 = GlobalPtr<T, 16>;
+template <class T>
+using Global32 = GlobalPtr<T, 32>;
+
+// ---- Types do not mix ----
+IS_LEGAL(Reg<u32>, Reg<u32>, None, a + b);
+IS_ILLEGAL(Reg<u32>, Reg<s32>, None, a + b);
+IS_ILLEGAL(Reg<u32>, Reg<u64>, None, a + b);
+IS_ILLEGAL(Reg<f32>, Reg<f64>, None, a* b);
+IS_ILLEGAL(Reg<f32>, Reg<u32>, None, a + b);
+IS_ILLEGAL(Var<f32>&, Reg<u32>, None, a + b);
+IS_LEGAL(Reg<f32>, Reg<f32>, Reg<f32>, fma_rn(a, b, c));
+IS_LEGAL(Reg<f32>, Reg<f32>, None, fma_rn(a, b, 1.0f));
+IS_LEGAL(Reg<f32>, Reg<f32>, None, fma_rn(1, a, b));
+IS_ILLEGAL(Reg<f32>, Reg<f32>, Reg<f64>, fma_rn(a, b, c));
+IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<u32>, fma_rn(a, b, c));
+IS_LEGAL(Reg<u32>, Reg<u32>, Reg<u64>, mad_wide(a, b, c));
+IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<u32>, mad_wide(a, b, c));
+IS_LEGAL(Reg<u32>, Reg<u32>, None, a < b);
+IS_ILLEGAL(Reg<u32>, Reg<s32>, None, a < b);
+IS_LEGAL(Reg<u32>, Reg<u32>, Pred, selp(a, b, c));
+IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<u32>, selp(a, b, c));
+IS_ILLEGAL(Reg<u32>, Reg<f32>, Pred, selp(a, b, c));
+
+// ---- Literals ----
+IS_LEGAL(Reg<u32>, None, None, a + 1);
+IS_ILLEGAL(Reg<u32>, None, None, a + 1.5f);
+IS_ILLEGAL(Reg<u32>, None, None, a + 1.0);
+IS_ILLEGAL(Reg<u32>, None, None, a + true);
+IS_LEGAL(Reg<f32>, None, None, a + 1);
+IS_LEGAL(Pred, None, None, a && true);
+IS_ILLEGAL(Pred, None, None, a && 1);
+IS_LEGAL(Reg<f16>, None, None, a + f16{0x3c00});
+IS_ILLEGAL(Reg<f16>, None, None, a + 1.0f);
+IS_ILLEGAL(Reg<f16>, None, None, a + bf16{0x3f80});
+IS_LEGAL(Reg<u32>, Reg<u32>, None, lop3(a, b, 7u, 0xe8));
+IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<u32>, lop3(a, b, 7u, c));
+
+// ---- A predicate is no bool, a value no condition ----
+IS_LEGAL(bool, None, None, a ? 1 : 0);
+IS_ILLEGAL(Pred, None, None, a ? 1 : 0);
+IS_ILLEGAL(Reg<u32>, None, None, a ? 1 : 0);
+IS_ILLEGAL(Var<pred>&, None, None, a ? 1 : 0);
+static_assert(!std::convertible_to<Pred, bool> && !std::constructible_from<bool, Pred>);
+IS_LEGAL(KernelBuilder&, Pred, None, a.if_(b, [] {}));
+IS_ILLEGAL(KernelBuilder&, Reg<u32>, None, a.if_(b, [] {}));
+IS_ILLEGAL(KernelBuilder&, bool, None, a.if_(b, [] {}));
+
+// ---- Operators that a type does not have ----
+IS_LEGAL(Reg<u32>, Reg<u32>, None, a << b);
+IS_LEGAL(Reg<u64>, None, None, a >> 3);
+IS_ILLEGAL(Reg<f32>, Reg<u32>, None, a << b);
+IS_ILLEGAL(Reg<f32>, None, None, a >> 1);
+IS_ILLEGAL(Reg<u32>, Reg<u64>, None, a << b);
+IS_ILLEGAL(Reg<f32>, Reg<f32>, None, a& b);
+IS_ILLEGAL(Reg<f32>, Reg<f32>, None, a / b);  // div_rn, div_full, div_approx
+IS_ILLEGAL(Reg<f32>, Reg<f32>, None, a % b);
+IS_ILLEGAL(Reg<u32>, None, None, -a);
+IS_LEGAL(Reg<s32>, None, None, -a);
+IS_ILLEGAL(Reg<u32>, Reg<u32>, None, a&& b);
+IS_ILLEGAL(Reg<u8>, Reg<u8>, None, a + b);  // bytes are loaded, stored and converted
+IS_LEGAL(Reg<u8>, None, None, cvt<u32>(a));
+IS_LEGAL(Reg<u32>, None, None, bitcast<f32>(a));
+IS_ILLEGAL(Reg<u32>, None, None, bitcast<u64>(a));
+IS_ILLEGAL(Reg<u32>, None, None, bitcast<pred>(a));
+
+// ---- Only a Var is assigned ----
+IS_LEGAL(Var<u32>&, Reg<u32>, None, a = b);
+IS_LEGAL(Var<u32>&, None, None, a = 1);
+IS_ILLEGAL(Var<u32>&, Reg<s32>, None, a = b);
+IS_ILLEGAL(Var<u32>&, None, None, a = 1.5);
+IS_ILLEGAL(const Var<u32>&, Reg<u32>, None, a = b);
+IS_ILLEGAL(Reg<u32>&, None, None, a = 1);
+IS_ILLEGAL(Reg<u32>&, Reg<u32>, None, a += b);
+
+// ---- Pointers: constness, alignment, space ----
+IS_LEGAL(Global<u32>, Reg<u32>, None, st_global(a, b));
+IS_ILLEGAL(Global<const u32>, Reg<u32>, None, st_global(a, b));
+IS_ILLEGAL(Global<u32>, Reg<f32>, None, st_global(a, b));
+IS_ILLEGAL(Global<u32>, None, None, st_global(a, 1.5f));
+IS_ILLEGAL(Global<const u32>, Reg<u32>, None, atom_global_add(a, b));
+IS_ILLEGAL(Global<const u32>, Reg<u32>, None, red_global_add(a, b));
+IS_ILLEGAL(Shared<const u32>, Reg<u32>, None, st_shared(a, b));
+IS_LEGAL(Global<const u32>, None, None, ld_global(a));
+IS_LEGAL(Global<u32>, Global<const u32>&, None, b = a);
+IS_ILLEGAL(Global<const u32>, Global<u32>&, None, b = a);
+IS_LEGAL(Global16<u32>, Global<u32>&, None, b = a);
+IS_ILLEGAL(Global<u32>, Global16<u32>&, None, b = a);
+IS_ILLEGAL(Global16<const u32>, Reg<u32>, None, st_global(at<u32>(a), b));
+IS_LEGAL(Global16<u32>, None, None, ld_global_v4(a));
+IS_ILLEGAL(Global8<u32>, None, None, ld_global_v4(a));
+IS_ILLEGAL(Global<u32>, None, None, ld_global_v2(a));
+IS_ILLEGAL(Global32<u64>, None, None, ld_global_v4(a));
+IS_ILLEGAL(Global2<u32>, None, None, ld_global(a));
+IS_ILLEGAL(Global16<u32>, Reg<u32>, None, ld_global_v4(a + b));
+IS_ILLEGAL(Global16<u32>, None, None, ld_global_v4(at<u32, 8>(a)));
+IS_LEGAL(Global16<u32>, Quad<u32>, None, st_global_v4(a, b));
+IS_ILLEGAL(Global16<u32>, Pair<u32>, None, st_global_v4(a, b));
+IS_ILLEGAL(Global16<u32>, Quad<f32>, None, st_global_v4(a, b));
+IS_LEGAL(Shared<u32>, None, None, ld_shared(a));
+IS_ILLEGAL(Global<u32>, None, None, ld_shared(a));
+IS_ILLEGAL(Shared<u32>, None, None, ld_global(a));
+IS_ILLEGAL(Shared<u32>, Reg<u32>, None, st_global(a, b));
+IS_ILLEGAL(Global<u32>, Reg<u32>, None, atom_shared_add(a, b));
+IS_ILLEGAL(Shared<u32>, None, None, prefetch_global_L2(a));
+IS_LEGAL(Global<u32>, Reg<u64>, None, a + b);
+IS_ILLEGAL(Shared<u32>, Reg<u64>, None, a + b);
+IS_ILLEGAL(Global<u32>, Reg<f32>, None, a + b);
+IS_ILLEGAL(Global<u32>, None, None, a + 1.5f);
+IS_ILLEGAL(Global<u32>, Reg<u32>, None, a + b + a);
+
+// ---- Instructions on types that they do not have ----
+IS_LEGAL(Reg<f32>, None, None, shfl_sync_bfly(a, 1, 31, 0xffffffff));
+IS_ILLEGAL(Reg<u64>, None, None, shfl_sync_bfly(a, 1, 31, 0xffffffff));
+IS_ILLEGAL(Reg<f64>, None, None, shfl_sync_idx(a, 1, 31, 0xffffffff));
+IS_ILLEGAL(Reg<f16>, None, None, shfl_sync_idx(a, 1, 31, 0xffffffff));
+IS_LEGAL(Global<f32>, Reg<f32>, None, atom_global_add(a, b));
+IS_ILLEGAL(Global<f32>, Reg<f32>, None, atom_global_max(a, b));
+IS_ILLEGAL(Global<s64>, Reg<s64>, None, atom_global_add(a, b));
+IS_ILLEGAL(Global<u8>, Reg<u8>, None, atom_global_add(a, b));
+IS_ILLEGAL(Global<f32>, Reg<f32>, Reg<f32>, atom_global_cas(a, b, c));
+IS_ILLEGAL(Reg<u64>, None, None, redux_sync_add(a, 0xffffffff));
+IS_ILLEGAL(Reg<u32>, None, None, vote_sync_all(a, 0xffffffff));
+IS_ILLEGAL(Reg<f64>, None, None, ex2_approx(a));
+IS_ILLEGAL(Reg<u64>, Reg<u64>, Reg<u64>, dp4a(a, b, c));
+IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<s32>, dp4a(a, b, c));
+
+// ---- Conversions say how they round ----
+IS_LEGAL(Reg<u32>, None, None, cvt_rn<f32>(a));
+IS_ILLEGAL(Reg<u32>, None, None, cvt<f32>(a));
+IS_LEGAL(Reg<f32>, None, None, cvt_rzi<s32>(a));
+IS_ILLEGAL(Reg<f32>, None, None, cvt<s32>(a));
+IS_ILLEGAL(Reg<f32>, None, None, cvt_rn<s32>(a));
+IS_LEGAL(Reg<f16>, None, None, cvt<f32>(a));
+IS_ILLEGAL(Reg<f32>, None, None, cvt<f16>(a));
+IS_ILLEGAL(Reg<f32>, None, None, cvt<bf16>(a));
+IS_ILLEGAL(Reg<f64>, None, None, cvt<f32>(a));
+IS_LEGAL(Reg<f32>, None, None, cvt<f64>(a));
+IS_ILLEGAL(Reg<f32>, Reg<f32>, None, cvt_rn<e4m3x2>(a, b));  // cvt_rn_satfinite: it saturates
+IS_LEGAL(Reg<f32>, Reg<f32>, None, cvt_rn_satfinite<e4m3x2>(a, b));
+IS_ILLEGAL(Reg<f32>, None, None, cvt_rn_satfinite<e4m3x2>(a));
+IS_ILLEGAL(Reg<u32>, None, None, cvt_sat<u64>(a));  // nothing to clamp
+
+// ---- Packs ----
+IS_LEGAL(Reg<f16>, Reg<f16>, None, pack<f16x2>(a, b));
+IS_ILLEGAL(Reg<f16>, Reg<bf16>, None, pack<f16x2>(a, b));
+IS_ILLEGAL(Reg<f32>, Reg<f32>, None, pack<f16x2>(a, b));
+IS_ILLEGAL(Reg<f16>, Reg<f16>, None, pack<u64>(a, b));
+IS_LEGAL(Reg<u32>, Reg<u32>, None, pack<u64>(a, b));
+
+// ---- Arguments ----
+struct WithBool {
+  bool flag;
+};
+struct WithScalar {
+  u32 n;
+};
+static_assert(requires { scalar("n", &WithScalar::n); });
+IS_LEGAL(u32 WithScalar::*, None, None, scalar("n", a));
+IS_ILLEGAL(bool WithBool::*, None, None, scalar("flag", a));
+IS_LEGAL(DevicePtr<const u32> WithBool::*, None, None, input("x", a, nullptr));
+IS_ILLEGAL(DevicePtr<u32> WithBool::*, None, None, input("x", a, nullptr));
+IS_ILLEGAL(DevicePtr<const u32> WithBool::*, None, None, output("x", a, nullptr));
+
+}  // namespace
+
+TEST_CASE("misuse does not compile", "[negative]") {
+  SUCCEED("this file compiled");
+}
+
+}  // namespace ptxgen
