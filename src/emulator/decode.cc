@@ -1,6 +1,7 @@
 #include "src/emulator/decode.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 
 #include "absl/container/flat_hash_map.h"
@@ -247,7 +248,9 @@ absl::StatusOr<Executable> Decoder::run() {
 }
 
 absl::StatusOr<std::unique_ptr<Code>> decode_module(std::unique_ptr<const Module> module) {
+  static std::atomic<std::uint64_t> next_id{1};
   auto code = std::make_unique<Code>();
+  code->id = next_id.fetch_add(1, std::memory_order_relaxed);
   for (const auto& function : module->functions) {
     absl::StatusOr<Executable> entry = Decoder(*module, *function).run();
     if (!entry.ok()) return entry.status();

@@ -123,6 +123,8 @@ struct Executable {
 };
 
 struct Code {
+  std::uint64_t id =
+      0;  // no two modules of a process share one, so what is kept for a module never meets another
   std::unique_ptr<const Module> module;
   std::vector<Executable> entries;
   std::vector<EntryInfo> infos;  // of the entries

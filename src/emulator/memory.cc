@@ -3,10 +3,10 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
 #include "src/emulator/machine.h"
 #include "src/emulator/text.h"
 
@@ -60,14 +60,14 @@ std::string MemorySnapshot::describe(std::uint64_t address) const {
 }
 
 struct Memory::State {
-  mutable absl::Mutex mutex;
-  MemorySnapshot all ABSL_GUARDED_BY(mutex);
-  std::uint64_t next ABSL_GUARDED_BY(mutex) = kGlobalBase;
-  absl::flat_hash_map<const Code*, std::uint64_t> modules ABSL_GUARDED_BY(mutex);
+  mutable std::mutex mutex;  // guards all of it; a std::mutex, which ThreadSanitizer sees through
+  MemorySnapshot all;
+  std::uint64_t next = kGlobalBase;
+  absl::flat_hash_map<std::uint64_t, std::uint64_t> modules;
 
   absl::StatusOr<std::shared_ptr<Allocation>> locate(std::uint64_t address, std::uint64_t bytes,
                                                      std::string_view what) const {
-    absl::MutexLock lock(&mutex);
+    const std::lock_guard lock(mutex);
     auto after = first_after(all.allocations, address);
     if (after != all.allocations.begin()) {
       const std::shared_ptr<Allocation>& a = *std::prev(after);
@@ -89,7 +89,7 @@ absl::StatusOr<std::uint64_t> Memory::allocate(std::size_t bytes, std::string_vi
   a->name = std::string(name);
   a->data = Pages(bytes);
   a->shadow = Pages(bytes);
-  absl::MutexLock lock(&state_->mutex);
+  const std::lock_guard lock(state_->mutex);
   const std::uint64_t address = state_->next;
   if (!a->data.get() || !a->shadow.get() || bytes > kAddressEnd - address) {
     return absl::ResourceExhaustedError(
@@ -102,7 +102,7 @@ absl::StatusOr<std::uint64_t> Memory::allocate(std::size_t bytes, std::string_vi
 }
 
 absl::Status Memory::free(std::uint64_t address) {
-  absl::MutexLock lock(&state_->mutex);
+  const std::lock_guard lock(state_->mutex);
   auto& all = state_->all.allocations;
   auto after = first_after(all, address);
   if (after == all.begin() || (*std::prev(after))->address != address || (*std::prev(after))->freed) {
@@ -155,12 +155,12 @@ absl::Status Memory::read(std::uint64_t address, absl::Span<std::byte> out, bool
 }
 
 std::string Memory::describe(std::uint64_t address) const {
-  absl::MutexLock lock(&state_->mutex);
+  const std::lock_guard lock(state_->mutex);
   return state_->all.describe(address);
 }
 
 MemorySnapshot Memory::snapshot() const {
-  absl::MutexLock lock(&state_->mutex);
+  const std::lock_guard lock(state_->mutex);
   return state_->all;
 }
 
@@ -168,8 +168,8 @@ absl::StatusOr<std::uint64_t> Memory::module_globals(const Program& program) {
   const Module& module = *program.code().module;
   if (module.global_bytes == 0) return 0;
   {
-    absl::MutexLock lock(&state_->mutex);
-    auto found = state_->modules.find(&program.code());
+    const std::lock_guard lock(state_->mutex);
+    auto found = state_->modules.find(program.code().id);
     if (found != state_->modules.end()) return found->second;
   }
   absl::StatusOr<std::uint64_t> address = allocate(module.global_bytes, "module .global variables");
@@ -180,8 +180,8 @@ absl::StatusOr<std::uint64_t> Memory::module_globals(const Program& program) {
     std::memcpy(image.data() + v.offset, v.initial.data(), v.initial.size());
   }
   if (absl::Status s = write(*address, image); !s.ok()) return s;
-  absl::MutexLock lock(&state_->mutex);
-  return state_->modules.try_emplace(&program.code(), *address).first->second;
+  const std::lock_guard lock(state_->mutex);
+  return state_->modules.try_emplace(program.code().id, *address).first->second;
 }
 
 }  // namespace ptxgen::emulator
