@@ -40,9 +40,10 @@ Outcome outcome_of(const std::string& ptx, const Dequant& kernel, absl::Span<con
   return same_values(kernel, expected, actual) ? Outcome::kSame : Outcome::kOtherValues;
 }
 
-// A change that no value depends on, wherever its place occurs in these formats' kernels.
+// A change that no value depends on, wherever its place occurs in the kernels of these formats and types.
 struct Equivalent {
   std::string_view formats;
+  std::string_view out_types;
   std::string_view place;
   std::vector<std::string> changes;
   std::string_view reason;
@@ -50,58 +51,124 @@ struct Equivalent {
 
 const Equivalent kEquivalents[] = {
     {"q4_0 q4_1 q5_0 q5_1 q4k q5k q6k",
+     "f32 f16",
      "shr.u32 _, _, 4; and.b32 _, _, 0xf0f0f0f",
      {"bit 28"},
      "a right shift by 4 has cleared it"},
     {"q2k q3k q6k",
+     "f32 f16",
      "shr.u32 _, _, 6; and.b32 _, _, 0x3030303",
      {"bit 26"},
      "a right shift by 6 has cleared it"},
-    {"q4k q5k", "shr.u32 _, _, 2; and.b32 _, _, 0x30303030", {"bit 30"}, "a right shift by 2 has cleared it"},
-    {"q4_0 q4_1",
-     "rem.u32 _, _, 4; mul.lo.u32 _, _, 4",
-     {"4 -> 5"},
-     "5 p / 4 = p for the parts p = 0..3; nothing else uses the product"},
-    {"q2k q3k q4k q5k q6k",
-     "mul.lo.u32 _, _, 4; and.b32 _, _, 31",
-     {"bit 0", "bit 1"},
-     "the byte's number is a multiple of 4"},
-    {"q2k q3k q6k",
-     "shr.u32 _, _, 5; mul.lo.u32 _, _, 128",
-     {"128 -> 129"},
-     "adds the half, 0 or 1, to a multiple of 4 that is divided by 4"},
     {"q4k q5k",
-     "shr.u32 _, _, 5; mul.lo.u32 _, _, 64",
-     {"64 -> 65"},
-     "adds the chunk, 0..3, to a multiple of 4 that is divided by 4"},
-    {"q3k", "or.b32 _, _, _; bfe.u32 _, _, _, 8", {"8 -> 7"}, "the scale in the byte has six bits"},
+     "f32 f16",
+     "shr.u32 _, _, 2; and.b32 _, _, 0x30303030",
+     {"bit 30"},
+     "a right shift by 2 has cleared it"},
+    {"q3k",
+     "f32 f16",
+     "or.b32 _, _, _; bfe.u32 _, _, _, 8",
+     {"8 -> 7"},
+     "the scale in the byte has six bits"},
     {"q4k q5k",
+     "f32 f16",
      "selp.b32 _, _, _, _; bfe.u32 _, _, _, 8",
      {"8 -> 7"},
      "the scale or min in the byte has six bits"},
+
     // Four bits are spread by a multiplication: bit i goes to i + 4, i + 11, i + 18 and i + 25, and of these
     // 4, 12, 20 and 28 are kept.
     {"q5_0 q5_1",
+     "f32 f16",
      "shr.u32 _, _, _; and.b32 _, _, 15",
      {"bit 4"},
      "it goes to 8, 15, 22 and 29, where no other bit goes and nothing is kept"},
     {"q5_0 q5_1",
+     "f32 f16",
      "and.b32 _, _, 15; mul.lo.u32 _, _, 0x2040810",
      {"33818640 -> 33818641"},
      "adds a copy in bits 0..3, where no other bit goes and nothing is kept"},
-    {"q5_0 q5_1", "mul.lo.u32 _, _, 0x2040810; and.b32 _, _, 0x10101010", {"bit 29"}, "no bit goes to 29"},
-};
-const Equivalent kBf16Equivalents[] = {
+    {"q5_0 q5_1",
+     "f32 f16",
+     "mul.lo.u32 _, _, 0x2040810; and.b32 _, _, 0x10101010",
+     {"bit 29"},
+     "no bit goes to 29"},
+
+    // The W bytes of part p begin at byte b = W p, W = 4 for f32 and 8 for f16 and bf16; runs are stored at
+    // multiples of W.
+    {"q2k q3k q4k q5k q6k",
+     "f32",
+     "mul.lo.u32 _, _, 4; and.b32 _, _, 31",
+     {"bit 0", "bit 1"},
+     "b is a multiple of 4"},
+    {"q2k q3k q4k q5k q6k",
+     "f16",
+     "mul.lo.u32 _, _, 8; and.b32 _, _, 31",
+     {"bit 0", "bit 1", "bit 2"},
+     "b is a multiple of 8"},
+    {"q2k q3k q6k",
+     "f32 f16",
+     "shr.u32 _, _, 5; mul.lo.u32 _, _, 128",
+     {"128 -> 129"},
+     "adds b / 32, 0 or 1, to a multiple of W, which is divided by W"},
+    {"q4k q5k",
+     "f32 f16",
+     "shr.u32 _, _, 5; mul.lo.u32 _, _, 64",
+     {"64 -> 65"},
+     "adds b / 32, 0 to 3, to a multiple of W, which is divided by W"},
+    {"q4_0 q4_1",
+     "f32",
+     "rem.u32 _, _, 4; mul.lo.u32 _, _, 4",
+     {"4 -> 5"},
+     "5 p / 4 = p for p = 0..3; b is used for nothing else"},
+    {"q4_0 q4_1",
+     "f16",
+     "rem.u32 _, _, 2; mul.lo.u32 _, _, 8",
+     {"8 -> 9"},
+     "9 p / 8 = p for p = 0, 1; b is used for nothing else"},
     {"q8_0",
+     "f16 bf16",
      "rem.u32 _, _, 4; mul.lo.u32 _, _, 8",
      {"8 -> 9"},
-     "9 p / 8 = p for the parts p = 0..3; nothing else uses the product"},
-    {"q8_0", "mul.lo.u32 _, _, 8; div.u32 _, _, 8", {"8 -> 7"}, "8 p / 7 = p for the parts p = 0..3"},
+     "9 p / 8 = p for p = 0..3; b is used for nothing else"},
+    {"q2k q3k q6k",
+     "f16",
+     "rem.u32 _, _, 8; mul.lo.u32 _, _, 8",
+     {"8 -> 9"},
+     "9 p and 8 p are in the same 8 bytes of the same 32 for p = 0..7"},
+    {"q4_0 q4_1 q5_0 q5_1 q8_0",
+     "f16 bf16",
+     "mul.lo.u32 _, _, 8; div.u32 _, _, 8",
+     {"8 -> 7"},
+     "8 p / 7 = p for p = 0..3"},
+    {"q3k q5k q6k",
+     "f16",
+     "and.b32 _, _, 31; div.u32 _, _, 8",
+     {"8 -> 7"},
+     "8 i / 7 = i for i = 0..3, the part within 32 bytes"},
+
     {"q8_0",
+     "bf16",
      "add.u32 _, _, _; selp.b32 _, 0x7fff0000, _, _",
      {"2147418112 -> 2147418113"},
      "the upper half is stored"},
 };
+
+// Whether `word` is one of `words`.
+bool has_word(std::string_view words, std::string_view word) {
+  return str_cat(" ", words, " ").find(str_cat(" ", word, " ")) != std::string::npos;
+}
+
+// "place: change" of what is listed for the kernel, with the reasons.
+std::map<std::string, std::string_view> equivalents_of(const Dequant& kernel) {
+  const std::string_view out_type = kEnumNames<OutType>[static_cast<std::size_t>(kernel.out_type)];
+  std::map<std::string, std::string_view> all;
+  for (const Equivalent& e : kEquivalents) {
+    if (!has_word(e.formats, info(kernel.format).name) || !has_word(e.out_types, out_type)) continue;
+    for (const std::string& change : e.changes) all[str_cat(e.place, ": ", change)] = e.reason;
+  }
+  return all;
+}
 
 struct Tally {
   std::map<Outcome, std::size_t> outcomes;
@@ -144,17 +211,11 @@ Dequant three_ctas(Format format, OutType type) {
   return kernel;
 }
 
-void check_faults(const Dequant& kernel, absl::Span<const std::byte> blocks,
-                  absl::Span<const Equivalent> equivalents) {
-  std::map<std::string, std::string_view> equivalent;
-  for (const Equivalent& e : equivalents) {
-    if (str_cat(" ", e.formats, " ").find(str_cat(" ", info(kernel.format).name, " ")) == std::string::npos)
-      continue;
-    for (const std::string& change : e.changes) equivalent[str_cat(e.place, ": ", change)] = e.reason;
-  }
+void check_faults(const Dequant& kernel, absl::Span<const std::byte> blocks) {
   const Tally tally = plant_faults(kernel, blocks);
   SUCCEED(KernelType(kernel)->text() << ": " << tally.to_string());
   for (const auto& [constant, noticed] : tally.constants) CHECK(noticed > 0);
+  std::map<std::string, std::string_view> equivalent = equivalents_of(kernel);
   for (const auto& [change, counts] : tally.places) {
     INFO(KernelType(kernel)->text() << ": " << change);
     const bool listed = equivalent.erase(change) > 0;
@@ -167,8 +228,10 @@ void check_faults(const Dequant& kernel, absl::Span<const std::byte> blocks,
 
 TEST_CASE("no constant of a decoder can change unnoticed", "[kernels][emulator]") {
   for (const FormatInfo& format : kFormats) {
-    const Dequant kernel = three_ctas(format.format, OutType::kF32);
-    check_faults(kernel, random_input(kernel, 5), kEquivalents);
+    for (const OutType type : {OutType::kF32, OutType::kF16}) {
+      const Dequant kernel = three_ctas(format.format, type);
+      check_faults(kernel, random_input(kernel, 5));
+    }
   }
 }
 
@@ -179,7 +242,7 @@ TEST_CASE("no constant of the rounding to bf16 can change unnoticed", "[kernels]
   std::vector<std::byte> blocks = halfway_input(kernel, 6);
   const std::vector<std::byte> arbitrary = arbitrary_input(kernel, 7);
   std::copy_n(arbitrary.begin(), arbitrary.size() / 2, blocks.begin());
-  check_faults(kernel, blocks, kBf16Equivalents);
+  check_faults(kernel, blocks);
 }
 
 }  // namespace
