@@ -135,6 +135,7 @@ class PTXGEN_API Device {
   friend class Event;
   friend class Module;
   friend class Function;
+  friend class KernelCache;
   std::shared_ptr<internal::DeviceState> state_;
 };
 

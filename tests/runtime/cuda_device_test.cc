@@ -13,7 +13,7 @@
 namespace ptxgen {
 namespace {
 
-using test::FakeDriver;
+using testing::FakeDriver;
 
 constexpr std::string_view kPtx = R"(.version 7.8
 .target sm_75
@@ -56,7 +56,7 @@ absl::Status launch(const Function& function, const Stream& stream, const Launch
 TEST_CASE("the driver's version decides ISA and target", "[runtime][fake]") {
   struct Row {
     int driver;
-    test::FakeDevice device;
+    testing::FakeDevice device;
     const char* description;
   };
   const Row rows[] = {
@@ -198,7 +198,7 @@ TEST_CASE("a launch hands the driver shape, attributes and arguments", "[runtime
 
   ok(launch(function, device.default_stream(), {.grid = {6, 5, 4}, .block = {32, 2, 3}, .cluster = {2}},
             {.programmatic_dependent_launch = true}));
-  const test::FakeLaunch seen = driver->launches().at(0);
+  const testing::FakeLaunch seen = driver->launches().at(0);
   CHECK(seen.entry == "copy");
   CHECK((seen.grid_x == 6 && seen.grid_y == 5 && seen.grid_z == 4));
   CHECK((seen.block_x == 32 && seen.block_y == 2 && seen.block_z == 3));

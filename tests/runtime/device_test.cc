@@ -102,7 +102,7 @@ std::vector<std::uint32_t> expected(std::uint32_t count, std::uint32_t factor) {
 }  // namespace
 
 TEST_CASE("a module runs and its results come back", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     INFO(device.description());
     const Stream stream = take(device.create_stream());
     for (const std::uint32_t count : {1u, 127u, 128u, 1000u}) {
@@ -116,7 +116,7 @@ TEST_CASE("a module runs and its results come back", "[runtime][device]") {
 }
 
 TEST_CASE("copies on a stream, pinned memory, fill and events", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     INFO(device.description());
     const Stream stream = take(device.create_stream()), other = take(device.create_stream());
     PinnedBuffer host = take(device.allocate_pinned(400));
@@ -146,7 +146,7 @@ TEST_CASE("copies on a stream, pinned memory, fill and events", "[runtime][devic
 }
 
 TEST_CASE("extents of copies are checked", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     Buffer buffer = take(device.allocate(16));
     std::array<std::byte, 32> host = {};
     CHECK(buffer.copy_from_host(host.data(), 17).message() ==
@@ -164,7 +164,7 @@ TEST_CASE("extents of copies are checked", "[runtime][device]") {
 }
 
 TEST_CASE("an empty grid is a successful launch of nothing", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     Scale scale(device, 4);
     ok(scale.out.fill(0x11));
     scale.n = 0;
@@ -175,7 +175,7 @@ TEST_CASE("an empty grid is a successful launch of nothing", "[runtime][device]"
 }
 
 TEST_CASE("wrong PTX, entries, shapes and arguments are refused with reasons", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     INFO(device.description());
     const absl::Status empty = device.load_module("").status();
     CHECK_FALSE(empty.ok());
@@ -224,7 +224,7 @@ TEST_CASE("objects outlive the handles they were made from", "[runtime][device]"
 }
 
 TEST_CASE("a fresh thread launches", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     Scale scale(device, 300);
     ok(scale.in.copy_from_host(numbers(300).data(), 1200));
     absl::Status status;
@@ -238,7 +238,7 @@ TEST_CASE("a fresh thread launches", "[runtime][device]") {
 }
 
 TEST_CASE("a recorded graph runs with the inputs of its launch", "[runtime][device]") {
-  for (const Device& device : test::all_devices()) {
+  for (const Device& device : testing::all_devices()) {
     INFO(device.description());
     const Stream stream = take(device.create_stream());
     Scale scale(device, 50);

@@ -5,7 +5,7 @@
 
 #include "ptxgen/device.h"
 
-namespace ptxgen::test {
+namespace ptxgen::testing {
 
 inline std::vector<Device> all_devices() {
   std::vector<Device> devices;
@@ -16,4 +16,4 @@ inline std::vector<Device> all_devices() {
   return devices;
 }
 
-}  // namespace ptxgen::test
+}  // namespace ptxgen::testing

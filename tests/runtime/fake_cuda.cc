@@ -15,9 +15,9 @@
 
 #undef cuEventElapsedTime  // the fake exports the name that old drivers have
 
-using ptxgen::test::FakeCuda;
-using ptxgen::test::FakeDevice;
-using ptxgen::test::FakeLaunch;
+using ptxgen::testing::FakeCuda;
+using ptxgen::testing::FakeDevice;
+using ptxgen::testing::FakeLaunch;
 
 struct CUctx_st {
   int device;

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ptxgen::test {
+namespace ptxgen::testing {
 
 struct FakeDevice {
   std::string name;
@@ -55,6 +55,6 @@ class FakeCuda {
   ~FakeCuda() = default;
 };
 
-}  // namespace ptxgen::test
+}  // namespace ptxgen::testing
 
-extern "C" ptxgen::test::FakeCuda* fake_cuda();
+extern "C" ptxgen::testing::FakeCuda* fake_cuda();

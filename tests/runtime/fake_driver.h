@@ -7,7 +7,7 @@
 #include "tests/runtime/fake_cuda.h"
 #include "tests/support/catch.h"
 
-namespace ptxgen::test {
+namespace ptxgen::testing {
 
 class FakeDriver {
  public:
@@ -39,4 +39,4 @@ class FakeDriver {
   FakeCuda* books_;
 };
 
-}  // namespace ptxgen::test
+}  // namespace ptxgen::testing

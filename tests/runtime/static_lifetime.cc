@@ -8,23 +8,22 @@
 #include <string_view>
 
 #include "ptxgen/device.h"
+#include "ptxgen/kernel_cache.h"
+#include "ptxgen/kernels.h"
 #include "tests/runtime/fake_cuda.h"
 
 namespace {
 
 using namespace ptxgen;
 
-constexpr std::string_view kPtx =
-    ".version 7.8\n.target sm_75\n.address_size 64\n.visible .entry nothing(.param .u32 n)\n{\n  ret;\n}\n";
-
 struct Everything {
   Stream stream;
   Event event;
   Buffer buffer;
-  Function function;
+  CompiledKernel kernel;
 };
 
-test::FakeCuda* books = nullptr;
+testing::FakeCuda* books = nullptr;
 bool driver_goes_first = false;
 
 // Constructed first, so destroyed last: reads the books.
@@ -40,6 +39,7 @@ struct Auditor {
 
 Auditor auditor;
 std::optional<Device> device;
+std::optional<KernelCache> cache;
 std::optional<Everything> everything;
 
 int fail(const absl::Status& status) {
@@ -52,7 +52,7 @@ int fail(const absl::Status& status) {
 int main(int, char** argv) {
   void* library = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) return fail(absl::NotFoundError(argv[1]));
-  books = reinterpret_cast<test::FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
+  books = reinterpret_cast<testing::FakeCuda* (*)()>(dlsym(library, "fake_cuda"))();
   driver_goes_first = std::string_view(argv[2]) == "driver_first";
 
   absl::StatusOr<Device> opened = Device::open({.choice = DeviceChoice::kCuda, .libcuda = argv[1]});
@@ -60,13 +60,13 @@ int main(int, char** argv) {
   absl::StatusOr<Stream> stream = opened->create_stream();
   absl::StatusOr<Event> event = opened->create_event();
   absl::StatusOr<Buffer> buffer = opened->allocate(1024);
-  absl::StatusOr<Module> module = opened->load_module(kPtx);
-  if (!stream.ok() || !event.ok() || !buffer.ok() || !module.ok()) return fail(module.status());
-  absl::StatusOr<Function> function = module->function("nothing");
-  if (!function.ok()) return fail(function.status());
+  cache.emplace(*opened);
+  absl::StatusOr<CompiledKernel> kernel = cache->get(Copy{.vectors = 1});
+  if (!stream.ok() || !event.ok() || !buffer.ok() || !kernel.ok()) return fail(kernel.status());
 
   device = *opened;
-  everything.emplace(Everything{*std::move(stream), *std::move(event), *std::move(buffer), *function});
+  everything.emplace(
+      Everything{*std::move(stream), *std::move(event), *std::move(buffer), *std::move(kernel)});
   if (driver_goes_first) std::atexit([] { books->shut_down(); });
   return 0;
 }

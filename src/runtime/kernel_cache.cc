@@ -1,0 +1,278 @@
+#include "ptxgen/kernel_cache.h"
+
+#include <array>
+#include <atomic>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/container/inlined_vector.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "ptxgen/environment.h"
+#include "ptxgen/strings.h"
+#include "src/runtime/device_state.h"
+#include "src/runtime/driver_version.h"
+#include "src/runtime/kernel_dump.h"
+
+namespace ptxgen {
+namespace internal {
+
+// One key. Written by the thread that compiles it until `done`, and only read afterwards.
+struct CachedKernel {
+  CachedKernel(const Descriptor& d, std::size_t h, std::string k)
+      : descriptor(d.clone()), hash(h), key(std::move(k)) {}
+
+  const std::shared_ptr<const Descriptor> descriptor;
+  const std::size_t hash;
+  const std::string key;
+
+  absl::Notification done;
+  absl::Status status;
+  GeneratedKernel generated;
+  std::optional<Function> function;  // there when the status is ok
+
+  mutable std::atomic<std::uint32_t> dumped = 0;  // the dump_wanted_ it was last written for
+};
+
+namespace {
+
+using KernelPtr = std::shared_ptr<CachedKernel>;
+
+// A descriptor that is looked for, with its hash.
+struct Probe {
+  const Descriptor& descriptor;
+  std::size_t hash;
+};
+
+struct KeyHash {
+  using is_transparent = void;
+  std::size_t operator()(const Probe& probe) const { return probe.hash; }
+  std::size_t operator()(const KernelPtr& kernel) const { return kernel->hash; }
+};
+
+struct KeyEqual {
+  using is_transparent = void;
+  bool operator()(const KernelPtr& kernel, const Probe& probe) const {
+    return kernel->hash == probe.hash && kernel->descriptor->equals(probe.descriptor);
+  }
+  bool operator()(const Probe& probe, const KernelPtr& kernel) const { return (*this)(kernel, probe); }
+  bool operator()(const KernelPtr& a, const KernelPtr& b) const {
+    return (*this)(a, Probe{*b->descriptor, b->hash});
+  }
+};
+
+constexpr std::size_t kShards = 16;
+
+struct alignas(64) Shard {
+  absl::Mutex mutex;
+  absl::flat_hash_set<KernelPtr, KeyHash, KeyEqual> kernels ABSL_GUARDED_BY(mutex);
+  std::atomic<std::uint64_t> hits = 0;
+};
+
+}  // namespace
+
+class KernelStore {
+ public:
+  KernelStore(const Device& device, const KernelCacheOptions& options);
+
+  absl::StatusOr<KernelPtr> get(const Descriptor& descriptor, const DeviceState& state);
+  const Device& device() const { return device_; }
+  KernelCacheStats stats() const;
+  void set_dump(std::string folder);
+  absl::Status dump_status() const { return dump_.status(); }
+
+ private:
+  Shard& shard_of(std::size_t hash) { return shards_[hash >> (8 * sizeof(hash) - 4)]; }
+  absl::StatusOr<KernelPtr> found(Shard& shard, KernelPtr kernel);
+  absl::StatusOr<KernelPtr> compile(Shard& shard, KernelPtr kernel);
+  absl::Status compile(CachedKernel& kernel);
+  // Where the kernel is to be written; empty when nothing is.
+  std::string dump_folder(const CachedKernel& kernel);
+  void dump(const CachedKernel& kernel);
+
+  const Device device_;
+  const CodegenOptions codegen_;
+  const std::string environment_;  // what every key ends with
+  std::array<Shard, kShards> shards_;
+  std::atomic<std::uint64_t> compiles_ = 0, failures_ = 0;
+
+  KernelDump dump_;
+  std::atomic<std::uint32_t> dump_wanted_ =
+      0;  // counts the set_dump() that name a folder; 0 while none is named
+  absl::Mutex dump_mutex_;
+  std::uint32_t dumps_named_ ABSL_GUARDED_BY(dump_mutex_) = 0;
+  std::string dump_folder_ ABSL_GUARDED_BY(dump_mutex_);
+};
+
+std::string describe_environment(const DeviceProperties& device, Codegen codegen) {
+  std::string text;
+  str_append(&text, "; codegen ", ptxgen::detail::field_text(codegen), ", ", device.target.to_string(), ", PTX ISA ", device.highest_isa.to_string());
+  if (device.kind == DeviceKind::kCuda)
+    str_append(&text, ", driver ", driver_version_text(device.driver_version));
+  if (device.kind == DeviceKind::kEmulator) text += ", emulator";
+  str_append(&text, ", ptxgen " PTXGEN_VERSION);
+  return text;
+}
+
+KernelStore::KernelStore(const Device& device, const KernelCacheOptions& options)
+    : device_(device),
+      codegen_{.build = {.target = device.target(), .max_isa = device.highest_isa()},
+               .codegen = options.codegen},
+      environment_(describe_environment(device.properties(), options.codegen)),
+      dump_(device.target()) {
+  set_dump(options.dump.has_value() ? *options.dump : env::text(env::kDump));
+}
+
+void KernelStore::set_dump(std::string folder) {
+  absl::MutexLock lock(&dump_mutex_);
+  dump_folder_ = std::move(folder);
+  dump_wanted_ = dump_folder_.empty() ? 0 : ++dumps_named_;
+}
+
+absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const DeviceState& state) {
+  const Probe probe = {descriptor, descriptor.hash()};
+  Shard& shard = shard_of(probe.hash);
+  KernelPtr kernel;
+  {
+    absl::ReaderMutexLock lock(&shard.mutex);
+    const auto it = shard.kernels.find(probe);
+    if (it != shard.kernels.end()) kernel = *it;
+  }
+  if (kernel != nullptr) return found(shard, std::move(kernel));
+
+  // Refused before others can come to wait for this thread's failure.
+  if (absl::Status s = state.refuse_while_recording("compiling a kernel"); !s.ok()) return s;
+  auto candidate = std::make_shared<CachedKernel>(descriptor, probe.hash, descriptor.text() + environment_);
+  {
+    absl::MutexLock lock(&shard.mutex);
+    kernel = *shard.kernels.insert(candidate).first;
+  }
+  return kernel == candidate ? compile(shard, std::move(kernel)) : found(shard, std::move(kernel));
+}
+
+absl::StatusOr<KernelPtr> KernelStore::found(Shard& shard, KernelPtr kernel) {
+  shard.hits.fetch_add(1, std::memory_order_relaxed);
+  kernel->done.WaitForNotification();
+  if (!kernel->status.ok()) return kernel->status;
+  if (dump_wanted_.load(std::memory_order_relaxed) != kernel->dumped.load(std::memory_order_relaxed))
+    dump(*kernel);
+  return kernel;
+}
+
+absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
+  ++compiles_;
+  const absl::Status status = compile(*kernel);
+  if (status.ok()) {
+    kernel->done.Notify();
+    return kernel;
+  }
+  ++failures_;
+  kernel->status = absl::Status(status.code(), str_cat(kernel->key, ": ", status.message()));
+  if (const std::string folder = dump_folder(*kernel); !folder.empty()) {
+    dump_.write_error(folder, kernel->key, kernel->status);
+  }
+  {
+    absl::MutexLock lock(&shard.mutex);
+    shard.kernels.erase(kernel);  // the next to ask tries again
+  }
+  kernel->done.Notify();
+  return kernel->status;
+}
+
+absl::Status KernelStore::compile(CachedKernel& kernel) {
+  absl::StatusOr<GeneratedKernel> generated = generate(*kernel.descriptor, codegen_);
+  if (!generated.ok()) return generated.status();
+  kernel.generated = *std::move(generated);
+  dump(kernel);  // before the device sees it, which it may not survive
+  absl::StatusOr<Module> module = device_.load_module(kernel.generated.ptx);
+  if (!module.ok()) return module.status();
+  absl::StatusOr<Function> function = module->function(kernel.generated.entry);
+  if (!function.ok()) return function.status();
+  kernel.function = *std::move(function);
+  return absl::OkStatus();
+}
+
+std::string KernelStore::dump_folder(const CachedKernel& kernel) {
+  absl::MutexLock lock(&dump_mutex_);
+  if (dump_folder_.empty()) return "";
+  return KernelDump::folder_of(dump_folder_, kernel.descriptor->name(), kernel.key);
+}
+
+void KernelStore::dump(const CachedKernel& kernel) {
+  const std::uint32_t wanted = dump_wanted_.load(std::memory_order_relaxed);
+  if (kernel.dumped.exchange(wanted, std::memory_order_relaxed) == wanted) return;
+  if (const std::string folder = dump_folder(kernel); !folder.empty()) {
+    dump_.write_kernel(folder, kernel.key, kernel.generated.ptx);
+  }
+}
+
+KernelCacheStats KernelStore::stats() const {
+  KernelCacheStats stats = {0, compiles_, failures_};
+  for (const Shard& shard : shards_) stats.hits += shard.hits.load(std::memory_order_relaxed);
+  return stats;
+}
+
+}  // namespace internal
+
+const Descriptor& CompiledKernel::descriptor() const {
+  return *state_->descriptor;
+}
+const std::string& CompiledKernel::key() const {
+  return state_->key;
+}
+const GeneratedKernel& CompiledKernel::generated() const {
+  return state_->generated;
+}
+const Function& CompiledKernel::function() const {
+  return *state_->function;
+}
+
+absl::Status CompiledKernel::launch(const Stream& stream, ArgValues values,
+                                    const LaunchOptions& options) const {
+  const Descriptor& type = descriptor();
+  if (values.size() != type.num_arguments()) {
+    return absl::InvalidArgumentError(str_cat("kernel ", type.name(), ": ", values.size(),
+                                              " arguments given; the kernel has ", type.num_arguments()));
+  }
+  const ArgInfos infos = type.arguments(values);
+  absl::InlinedVector<KernelArg, 16> args;
+  for (std::size_t i = 0; i < infos.size(); ++i) {
+    const ArgInfo& arg = infos[i];
+    const std::uint64_t misaligned = arg.direction == Direction::kScalar ? 0 : values[i] % arg.alignment;
+    const bool missing = arg.bytes != 0 && values[i] == 0;
+    if (misaligned != 0 || missing) {
+      return absl::InvalidArgumentError(
+          missing ? str_cat("kernel ", type.text(), ": argument ", arg.name, " is null; the kernel uses ",
+                            arg.bytes, " bytes of it")
+                  : str_cat("kernel ", type.text(), ": argument ", arg.name, " is at 0x",
+                            absl::Hex(values[i]), "; its address must be a multiple of ", arg.alignment));
+    }
+    args.push_back({&values[i], info(arg.type).bytes});  // little-endian: a short scalar is the first bytes
+  }
+  return function().launch(stream, type.launch_shape(values), args, options);
+}
+
+KernelCache::KernelCache(const Device& device, const KernelCacheOptions& options)
+    : store_(std::make_unique<internal::KernelStore>(device, options)) {}
+KernelCache::~KernelCache() = default;
+
+absl::StatusOr<CompiledKernel> KernelCache::get(const Descriptor& descriptor) {
+  absl::StatusOr<internal::KernelPtr> kernel = store_->get(descriptor, *store_->device().state_);
+  if (!kernel.ok()) return std::move(kernel).status();
+  return CompiledKernel(*std::move(kernel));
+}
+
+const Device& KernelCache::device() const {
+  return store_->device();
+}
+KernelCacheStats KernelCache::stats() const {
+  return store_->stats();
+}
+void KernelCache::set_dump(std::string folder) {
+  store_->set_dump(std::move(folder));
+}
+absl::Status KernelCache::dump_status() const {
+  return store_->dump_status();
+}
+
+}  // namespace ptxgen
