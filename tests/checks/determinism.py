@@ -20,7 +20,7 @@ def dumps(program):
     kernels = json.loads(run([program, "list", "--json"]).stdout)
     for kernel in kernels["kernels"]:
         choices = [
-            [f"--{parameter['name']}={value}" for value in parameter["values"]]
+            [f"{parameter['option']}={value}" for value in parameter["values"]]
             for parameter in kernel["parameters"]
             if parameter.get("values")
         ]

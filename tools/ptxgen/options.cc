@@ -1,0 +1,114 @@
+#include "tools/ptxgen/options.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "ptxgen/environment.h"
+
+namespace ptxgen::tool {
+
+std::string option_of(std::string_view field) {
+  return str_cat("--", absl::StrReplaceAll(std::string(field), {{"_", "-"}}));
+}
+
+std::string allowed_values(const FieldInfo& field) {
+  if (!field.allowed_values.empty()) {
+    std::string text;
+    for (const std::string_view value : field.allowed_values)
+      str_append(&text, text.empty() ? "" : ", ", value);
+    return text;
+  }
+  std::string text = str_cat(field.bounds.min, " to ", field.bounds.max);
+  if (field.bounds.multiple > 1) str_append(&text, ", a multiple of ", field.bounds.multiple);
+  return text;
+}
+
+CLI::Option* add_field(CLI::App& app, const FieldInfo& field) {
+  return app.add_option(option_of(field.name))
+      ->description(str_cat(field.meaning, " (", allowed_values(field), "); default ", field.default_value))
+      ->type_name("VALUE")
+      ->expected(1);
+}
+
+NamedKernel::NamedKernel(absl::Span<const std::string> arguments)
+    : family_(absl::InvalidArgumentError(
+          "--kernel is missing; name a kernel, as --kernel q4k_dequant: `ptxgen list` shows all")) {
+  constexpr std::string_view kOption = "--kernel", kWithValue = "--kernel=";
+  for (std::size_t i = 0; i < arguments.size() && !named_; ++i) {
+    const std::string_view argument = arguments[i];
+    named_ = argument.starts_with(kWithValue) || (argument == kOption && i + 1 < arguments.size());
+    if (!named_) continue;
+    family_ = find_kernel(argument == kOption ? arguments[i + 1] : argument.substr(kWithValue.size()));
+  }
+}
+
+KernelOptions::KernelOptions(CLI::App& app, const NamedKernel& named) : named_(named) {
+  app.add_option("--kernel")
+      ->description("the kernel; its constants are options too, which --help shows beside it")
+      ->type_name("NAME")
+      ->expected(1);
+  if (!named.family().ok()) {  // what its constants would be is not known: kernel() says what is wrong
+    app.allow_extras();
+    return;
+  }
+  for (const FieldInfo& field : (*named.family())->fields) {
+    fields_.emplace_back(field.name,
+                         add_field(app, field)->group(str_cat("Constants of ", (*named.family())->name)));
+  }
+}
+
+absl::StatusOr<KernelType> KernelOptions::kernel() const {
+  if (!named_.family().ok()) return named_.family().status();
+  FieldValues values;
+  for (const auto& [name, option] : fields_) {
+    if (option->count() > 0) values.emplace_back(name, option->as<std::string>());
+  }
+  return (*named_.family())->make(values);
+}
+
+TargetOption::TargetOption(CLI::App& app) {
+  std::string all;
+  for (const TargetInfo& info : kTargets) str_append(&all, all.empty() ? "" : ", ", info.target.to_string());
+  app.add_option("--target", text_, str_cat("the GPU to generate for: ", all, "; default ", text_))
+      ->type_name("TARGET");
+}
+
+DeviceOption::DeviceOption(CLI::App& app)
+    : option_(app.add_option("--device", text_,
+                             str_cat("where to run: ", env::kDevice.values, "; default ", env::kDevice.name,
+                                     ", else ", env::kDevice.default_value))
+                  ->type_name("DEVICE")) {}
+
+absl::StatusOr<Device> DeviceOption::open() const {
+  if (option_->count() == 0) return Device::open();
+  const absl::StatusOr<DeviceOptions> options = DeviceOptions::parse(text_);
+  if (!options.ok()) return absl::InvalidArgumentError(str_cat("--", options.status().message()));
+  return Device::open(*options);
+}
+
+NamedValues::NamedValues(CLI::App& app, const std::string& option, const std::string& value,
+                         const std::string& meaning)
+    : option_(option), value_(value) {
+  app.add_option(option, texts_, meaning)->type_name(str_cat("NAME=", value))->allow_extra_args(false);
+}
+
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NamedValues::parse() const {
+  std::vector<std::pair<std::string, std::string>> parsed;
+  for (const std::string& text : texts_) {
+    const std::size_t equals = text.find('=');
+    if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
+      return absl::InvalidArgumentError(
+          str_cat(option_, " is '", text, "'; give it as ", option_, " NAME=", value_));
+    }
+    parsed.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    const auto same = [&](const auto& other) { return other.first == parsed.back().first; };
+    if (std::count_if(parsed.begin(), parsed.end(), same) > 1) {
+      return absl::InvalidArgumentError(
+          str_cat(option_, " gives '", parsed.back().first, "' twice; give each name once"));
+    }
+  }
+  return parsed;
+}
+
+}  // namespace ptxgen::tool

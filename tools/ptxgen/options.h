@@ -1,0 +1,85 @@
+// Options that several commands share.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ptxgen/device.h"
+#include "ptxgen/kernels.h"
+
+namespace ptxgen::tool {
+
+// "--out-type" for the field "out_type".
+std::string option_of(std::string_view field);
+// "1 to 16777216, a multiple of 256", "f32, f16, bf16".
+std::string allowed_values(const FieldInfo& field);
+// An option for one constant of a kernel; its text is left to KernelFamily::make().
+CLI::Option* add_field(CLI::App& app, const FieldInfo& field);
+
+// The kernel that the arguments name. It is found before they are parsed, because its constants are options.
+class NamedKernel {
+ public:
+  explicit NamedKernel(absl::Span<const std::string> arguments);
+
+  bool is_named() const { return named_; }
+  // The status says that none was named, or that none is called so.
+  const absl::StatusOr<const KernelFamily*>& family() const { return family_; }
+
+ private:
+  bool named_ = false;
+  absl::StatusOr<const KernelFamily*> family_;
+};
+
+// --kernel and the constants of the kernel that it names.
+class KernelOptions {
+ public:
+  KernelOptions(CLI::App& app, const NamedKernel& named);
+
+  absl::StatusOr<KernelType> kernel() const;
+
+ private:
+  const NamedKernel named_;
+  std::vector<std::pair<std::string, CLI::Option*>> fields_;
+};
+
+// --target
+class TargetOption {
+ public:
+  explicit TargetOption(CLI::App& app);
+  absl::StatusOr<Target> target() const { return Target::parse(text_); }
+
+ private:
+  std::string text_ = "sm_90";
+};
+
+// --device
+class DeviceOption {
+ public:
+  explicit DeviceOption(CLI::App& app);
+  // Without the option, the device that PTXGEN_DEVICE asks for.
+  absl::StatusOr<Device> open() const;
+
+ private:
+  std::string text_;
+  CLI::Option* option_;
+};
+
+// NAME=VALUE, given any number of times under one option.
+class NamedValues {
+ public:
+  NamedValues(CLI::App& app, const std::string& option, const std::string& value, const std::string& meaning);
+
+  // Values by name; a text without '=', without a name or value, or a name given twice is refused.
+  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> parse() const;
+
+ private:
+  std::string option_, value_;
+  std::vector<std::string> texts_;
+};
+
+}  // namespace ptxgen::tool

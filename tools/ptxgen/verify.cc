@@ -1,0 +1,288 @@
+// ptxgen verify: a kernel on generated data, or every quantised tensor of a GGUF file, compared with the
+// reference.
+#include <fnmatch.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_format.h"
+#include "ptxgen/gguf.h"
+#include "tools/ptxgen/command.h"
+#include "tools/ptxgen/compare.h"
+#include "tools/ptxgen/files.h"
+#include "tools/ptxgen/table.h"
+
+namespace ptxgen::tool {
+namespace {
+
+struct Options {
+  Options(CLI::App& app, const NamedKernel& named)
+      : kernel(app, named), kernel_is_named(named.is_named()), device(app) {
+    if (!kernel_is_named) app.allow_extras(false);
+    gguf_option =
+        app.add_option("--gguf", gguf, "verify every quantised tensor of this model")->type_name("FILE");
+    tensor_option =
+        app.add_option("--tensor", tensor, "with --gguf: only tensors whose name matches, as 'blk.0.*'")
+            ->type_name("GLOB");
+    seed_option = app.add_option("--seed", seed, "with --kernel: what the data is made from; default 1")
+                      ->type_name("NUMBER");
+    app.add_flag("--json", json, "print JSON");
+    if (kernel_is_named) return;
+    for (const FieldInfo& field : field_infos(Dequant{})) {
+      if (field.name == kOutType) out_type = add_field(app, field);
+    }
+  }
+  static constexpr std::string_view kOutType = "out_type";
+
+  KernelOptions kernel;
+  bool kernel_is_named;
+  DeviceOption device;
+  std::string gguf, tensor = "*", seed = "1";
+  CLI::Option *gguf_option, *tensor_option, *seed_option;
+  CLI::Option* out_type = nullptr;  // the constant of every tensor's kernel
+  bool json = false;
+};
+
+// A line of the table, and what it adds up to.
+class Report {
+ public:
+  struct Subject {
+    std::string tensor, format, shape;
+    Json kernel;      // name; null when there is none
+    Json descriptor;  // in full
+  };
+
+  void add(const Subject& subject, const absl::StatusOr<Verified>& verified) {
+    if (!verified.ok()) {
+      ++failed_;
+      const std::string reason(verified.status().message());
+      return add_row(subject, {}, {Json("failed"), "failed: " + reason}, reason);
+    }
+    const bool equal = verified->mismatches == 0;
+    ++(equal ? agree_ : differ_);
+    values_ += verified->values;
+    mismatches_ += verified->mismatches;
+    add_row(subject, *verified,
+            equal ? Cell("equal") : Cell(Json("differs"), "differs: " + verified->difference),
+            verified->difference);
+  }
+  void skip(const Subject& subject, const std::string& reason) {
+    ++skipped_;
+    add_row(subject, {}, {Json("skipped"), "skipped: " + reason}, reason);
+  }
+
+  bool verified() const { return agree_ > 0 && differ_ == 0 && failed_ == 0; }
+  std::string text(const std::string& head, const std::string& tail) const {
+    return str_cat(head, "\n", table_.empty() ? "" : "\n", table_.empty() ? "" : table_.text(), "\n", tail,
+                   "\n");
+  }
+  std::string summary(double seconds) const {
+    std::string line =
+        verified() ? str_cat("verified: all ", agree_, " agree bit for bit")
+        : agree_ + differ_ + failed_ == 0
+            ? std::string("NOTHING WAS VERIFIED: no quantised tensor that ptxgen has a kernel for")
+            : str_cat("NOT VERIFIED: ", differ_, " differ, ", failed_, " failed, ", agree_, " agree");
+    return str_cat(line, "; ", values_, " values compared, ", mismatches_, " mismatches, ", skipped_,
+                   " skipped, ", absl::StrFormat("%.1f s", seconds));
+  }
+  Json json(const Device& device, double seconds) const {
+    return {{"verified", verified()},
+            {"device", device.description()},
+            {"reason", device.reason()},
+            {"tensors", table_.json()},
+            {"summary",
+             {{"equal", agree_},
+              {"different", differ_},
+              {"failed", failed_},
+              {"skipped", skipped_},
+              {"values", values_},
+              {"mismatches", mismatches_},
+              {"seconds", seconds}}}};
+  }
+
+ private:
+  void add_row(const Subject& s, const std::optional<Verified>& v, Cell result, const std::string& detail) {
+    table_.add({s.tensor, s.format, s.shape, s.kernel, s.descriptor, v ? Json(v->values) : Json(),
+                v ? Json(v->mismatches) : Json(),
+                v ? Cell(Json(v->ms), absl::StrFormat("%.2f ms", v->ms)) : Cell(Json()), std::move(result),
+                detail.empty() ? Json() : Json(detail)});
+  }
+
+  Table table_{{{"tensor", "tensor"},
+                {"format", "format"},
+                {"shape", "shape"},
+                {"kernel", "kernel"},
+                {"descriptor", ""},
+                {"values", "values"},
+                {"mismatches", "mismatches"},
+                {"time_ms", "time"},
+                {"result", "result"},
+                {"detail", ""}}};
+  u64 agree_ = 0, differ_ = 0, failed_ = 0, skipped_ = 0, values_ = 0, mismatches_ = 0;
+};
+
+// How far the work is, on stderr, where that is a terminal; gone when the work is done.
+class ProgressBar {
+ public:
+  explicit ProgressBar(u64 total) : total_(total), shown_(::isatty(STDERR_FILENO) == 1) {}
+  ~ProgressBar() { show("\r\x1b[K"); }
+
+  void before(std::string_view name) {
+    constexpr u64 kWidth = 30;
+    const u64 filled = total_ ? done_ * kWidth / total_ : 0;
+    show(str_cat("\r\x1b[K[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ",
+                 total_ ? done_ * 100 / total_ : 0, "% ", printable(name)));
+  }
+  void advance(u64 by) { done_ += by; }
+
+ private:
+  void show(const std::string& text) const {
+    if (shown_ && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
+  }
+
+  u64 total_, done_ = 0;
+  bool shown_;
+};
+
+std::string shape_of(const gguf::Tensor& tensor) {
+  std::string shape;
+  for (std::uint32_t d = tensor.n_dims; d-- > 0;)
+    str_append(&shape, shape.empty() ? "" : " x ", tensor.dims[d]);
+  return shape;
+}
+
+// Why a tensor has no kernel.
+std::string reason_to_skip(const gguf::Tensor& tensor) {
+  constexpr std::array<std::string_view, 8> kPlain = {"f32", "f16", "bf16", "f64", "i8", "i16", "i32", "i64"};
+  if (tensor.type_name.empty()) return str_cat("ggml type ", tensor.ggml_type, " is not known");
+  for (const std::string_view plain : kPlain) {
+    if (tensor.type_name == plain) return "not quantised";
+  }
+  return str_cat("no kernel for ", tensor.type_name);
+}
+
+// The kernel for the tensor's shape.
+absl::StatusOr<KernelType> kernel_for(const gguf::Tensor& tensor, Format format,
+                                      const FieldValues& constants) {
+  const absl::StatusOr<const KernelFamily*> family = find_kernel(Dequant{.format = format}.name());
+  if (!family.ok()) return family.status();
+  FieldValues values = constants;
+  values.emplace_back("k", str_cat(tensor.k()));
+  values.emplace_back("n", str_cat(tensor.n()));
+  return (*family)->make(values);
+}
+
+void verify_tensor(KernelCache& cache, const gguf::Tensor& tensor, const FieldValues& constants,
+                   Report& report) {
+  Report::Subject subject{std::string(tensor.name), std::string(tensor.type_name), shape_of(tensor), {}, {}};
+  const std::optional<Format> format = tensor.format();
+  if (!format) return report.skip(subject, reason_to_skip(tensor));
+  const absl::StatusOr<KernelType> kernel = kernel_for(tensor, *format, constants);
+  if (!kernel.ok()) return report.add(subject, kernel.status());
+  subject.kernel = (*kernel)->name();
+  subject.descriptor = (*kernel)->text();
+  const u64 block_bytes = info(*format).block_bytes;
+  report.add(subject,
+             verify_dequant(cache, *kernel->get_if<Dequant>(), [&](u64 first, u64 count, UseBlocks use) {
+               return use(tensor.data.subspan(first * block_bytes, count * block_bytes));
+             }));
+}
+
+absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf::File& file, Report& report) {
+  FieldValues constants;
+  if (options.out_type->count() > 0) {
+    constants.emplace_back(Options::kOutType, options.out_type->as<std::string>());
+    Dequant probe;
+    if (absl::Status s = set_field(probe, Options::kOutType, constants[0].second); !s.ok()) return s;
+  }
+  std::vector<const gguf::Tensor*> selected;
+  u64 bytes = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    if (::fnmatch(options.tensor.c_str(), std::string(tensor.name).c_str(), 0) != 0) continue;
+    selected.push_back(&tensor);
+    bytes += tensor.format() ? tensor.data.size() : 0;
+  }
+  ProgressBar progress(bytes);
+  for (const gguf::Tensor* tensor : selected) {
+    progress.before(tensor->name);
+    verify_tensor(cache, *tensor, constants, report);
+    progress.advance(tensor->format() ? tensor->data.size() : 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status verify_kernel(const Options& options, KernelCache& cache, Report& report) {
+  const absl::StatusOr<KernelType> kernel = options.kernel.kernel();
+  if (!kernel.ok()) return kernel.status();
+  u64 seed = 0;
+  if (options.seed.find_first_not_of("0123456789") != std::string::npos ||
+      !absl::SimpleAtoi(options.seed, &seed)) {
+    return absl::InvalidArgumentError(str_cat(
+        "--seed is '", options.seed, "'; give a whole number from 0 to ", std::numeric_limits<u64>::max()));
+  }
+  Report::Subject subject{str_cat("(seed ", seed, ")"), "-", "-", (*kernel)->name(), (*kernel)->text()};
+  if (const Dequant* dequant = kernel->get_if<Dequant>()) {
+    subject.format = std::string(info(dequant->format).ggml_name);
+    subject.shape = str_cat(dequant->n, " x ", dequant->k);
+  }
+  const absl::StatusOr<Verified> verified = verify_generated(cache, *kernel, seed);
+  if (!verified.ok()) return verified.status();
+  report.add(subject, verified);
+  return absl::OkStatus();
+}
+
+absl::Status check(const Options& options) {
+  const bool gguf = options.gguf_option->count() > 0;
+  if (gguf == options.kernel_is_named) {
+    return absl::InvalidArgumentError(
+        str_cat(gguf ? "--kernel and --gguf are both given" : "nothing to verify is given",
+                "; give either --kernel NAME or --gguf FILE"));
+  }
+  if (gguf && options.seed_option->count() > 0)
+    return absl::InvalidArgumentError("--seed is given with --gguf; it goes with --kernel: leave it out");
+  if (!gguf && options.tensor_option->count() > 0)
+    return absl::InvalidArgumentError("--tensor is given with --kernel; it goes with --gguf: leave it out");
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Outcome> verify(const Options& options) {
+  if (absl::Status s = check(options); !s.ok()) return s;
+  std::optional<gguf::File> file;
+  if (!options.kernel_is_named) {
+    absl::StatusOr<gguf::File> opened = gguf::File::open(options.gguf);
+    if (!opened.ok()) return opened.status();
+    file = *std::move(opened);
+  }
+  const absl::StatusOr<Device> device = options.device.open();
+  if (!device.ok()) return device.status();
+  KernelCache cache(*device);
+
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  Report report;
+  const absl::Status done =
+      file ? verify_gguf(options, cache, *file, report) : verify_kernel(options, cache, report);
+  if (!done.ok()) return done;
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  if (!cache.dump_status().ok()) say(str_cat("warning: ", cache.dump_status().message()));
+
+  const int exit_status = report.verified() ? kSuccess : kNotVerified;
+  if (options.json) return Outcome{to_text(report.json(*device, seconds)), exit_status};
+  return Outcome{report.text(str_cat(device->description(), "\n(", printable(device->reason()), ")"),
+                             report.summary(seconds)),
+                 exit_status};
+}
+
+}  // namespace
+
+Action declare_verify(CLI::App& app, const NamedKernel& named) {
+  const auto options = std::make_shared<Options>(app, named);
+  return [options] { return verify(*options); };
+}
+
+}  // namespace ptxgen::tool
