@@ -85,14 +85,15 @@ IS_LEGAL(Reg<u32>, Reg<u32>, None, lop3(a, b, 7u, 0xe8));
 IS_ILLEGAL(Reg<u32>, Reg<u32>, Reg<u32>, lop3(a, b, 7u, c));
 
 // ---- A predicate is no bool, a value no condition ----
+[[maybe_unused]] void empty_body() {}
 IS_LEGAL(bool, None, None, a ? 1 : 0);
 IS_ILLEGAL(Pred, None, None, a ? 1 : 0);
 IS_ILLEGAL(Reg<u32>, None, None, a ? 1 : 0);
 IS_ILLEGAL(Var<pred>&, None, None, a ? 1 : 0);
 static_assert(!std::convertible_to<Pred, bool> && !std::constructible_from<bool, Pred>);
-IS_LEGAL(KernelBuilder&, Pred, None, a.if_(b, [] {}));
-IS_ILLEGAL(KernelBuilder&, Reg<u32>, None, a.if_(b, [] {}));
-IS_ILLEGAL(KernelBuilder&, bool, None, a.if_(b, [] {}));
+IS_LEGAL(KernelBuilder&, Pred, None, a.if_(b, empty_body));
+IS_ILLEGAL(KernelBuilder&, Reg<u32>, None, a.if_(b, empty_body));
+IS_ILLEGAL(KernelBuilder&, bool, None, a.if_(b, empty_body));
 
 // ---- Operators that a type does not have ----
 IS_LEGAL(Reg<u32>, Reg<u32>, None, a << b);
