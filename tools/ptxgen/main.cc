@@ -60,7 +60,8 @@ absl::Status check_values(const std::vector<std::string>& arguments) {
 absl::Status explain_refusal(const CLI::App& root, const CLI::App& app, const CLI::ParseError& error) {
   const std::string help =
       str_cat("`", &app == &root ? "" : "ptxgen ", app.get_name(), " --help` explains it");
-  const std::vector<std::string> extras = app.remaining();
+  std::vector<std::string> extras = app.remaining();
+  if (extras.empty()) extras = root.remaining();  // what stands behind "--"
   if (!extras.empty() && &app == &root) {
     return absl::InvalidArgumentError(
         str_cat("'", extras.front(), "' is no command; commands are ", names_of_commands(), "; ", help));
