@@ -178,8 +178,11 @@ class PTXGEN_API KernelBuilder {
   std::vector<Variable> variables_;
   u32 region_ = 0;
   u32 num_loops_ = 0;
-  std::array<u32, 256>
-      shared_values_{};  // recent pure instructions by hash, to share equal ones within a gap
+  // The pure values of the current gap by hash, to share equal ones: the newest of each bucket, and for each
+  // instruction the one before it. Nothing is evicted, or what is shared would depend on the order in which
+  // the host compiler evaluates operands.
+  std::array<u32, 256> newest_{};
+  std::vector<u32> older_;
   std::vector<std::pair<u32, SourceLocation>>
       nested_barriers_;          // instructions that need uniform control flow around them
   SourceLocation bounds_where_;  // of minnctapersm

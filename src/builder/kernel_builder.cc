@@ -153,27 +153,28 @@ void KernelBuilder::use(ValueId id, SourceLocation where) {
 
 ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands, Kind kind) {
   const u32 gap = static_cast<u32>(kernel_.gaps.size() - 1);
-  u32* shared = nullptr;
+  const u32 index = static_cast<u32>(kernel_.instructions.size());
+  older_.resize(index + 1, kNone);
   if (!is_effect(kind)) {
-    shared = &shared_values_[hash_of(instruction, operands) % shared_values_.size()];
-    if (*shared < kernel_.instructions.size()) {
-      const Instruction& other = kernel_.instructions[*shared];
-      if (other.gap == gap && other.op == instruction.op && other.type == instruction.type &&
-          other.to == instruction.to && other.num_operands == instruction.num_operands &&
+    u32& newest = newest_[hash_of(instruction, operands) % newest_.size()];
+    const bool stale = newest >= index || kernel_.instructions[newest].gap != gap;
+    for (u32 i = stale ? kNone : newest; i != kNone; i = older_[i]) {
+      const Instruction& other = kernel_.instructions[i];
+      if (other.op == instruction.op && other.type == instruction.type && other.to == instruction.to &&
+          other.num_operands == instruction.num_operands &&
           std::equal(operands, operands + instruction.num_operands, &kernel_.operands[other.operands])) {
         return other.results;
       }
     }
+    older_[index] = stale ? kNone : newest;
+    newest = index;
   }
-  const u32 index = static_cast<u32>(kernel_.instructions.size());
   instruction.operands = static_cast<u32>(kernel_.operands.size());
   instruction.results = static_cast<ValueId>(kernel_.values.size());
   instruction.region = region_;
   instruction.gap = gap;
   kernel_.operands.insert(kernel_.operands.end(), operands, operands + instruction.num_operands);
-  if (shared) {
-    *shared = index;
-  } else {
+  if (is_effect(kind)) {
     Region& region = kernel_.regions[region_];
     (region.last == kNone ? region.first : kernel_.instructions[region.last].next) = index;
     region.last = index;

@@ -74,6 +74,21 @@ TEST_CASE("equal values are one within a gap, and two across an effect", "[build
         "  ret;\n");
 }
 
+TEST_CASE("however many values a gap has, equal ones are one", "[builder]") {
+  constexpr u32 kValues = 600;
+  const std::string text = instructions([](KernelBuilder& k) {
+    auto n = k.param(&Args::n);
+    Reg<u32> sum = k.tid_x();
+    for (u32 i = 1; i <= kValues; ++i) sum = sum ^ (n + i);
+    for (u32 i = kValues; i >= 1; --i) sum = sum * (n + i);
+    st_global(k.param(&Args::out), sum);
+  });
+  u32 additions = 0;
+  for (std::size_t at = text.find("add.u32"); at != std::string::npos; at = text.find("add.u32", at + 1))
+    ++additions;
+  CHECK(additions == kValues);
+}
+
 TEST_CASE("a value stays in the gap where it was written, though used later", "[builder]") {
   CHECK(instructions([](KernelBuilder& k) {
           auto p = k.param(&Args::out);
