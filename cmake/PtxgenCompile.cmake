@@ -21,7 +21,7 @@ function(ptxgen_compile_options target)
     VISIBILITY_INLINES_HIDDEN ON
     POSITION_INDEPENDENT_CODE ON
     COMPILE_WARNING_AS_ERROR ${PTXGEN_WERROR})
-  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wnon-virtual-dtor)
   if(PTXGEN_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${PTXGEN_SANITIZE} -fno-omit-frame-pointer
       -fno-sanitize-recover=all)

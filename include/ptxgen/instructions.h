@@ -26,6 +26,7 @@ struct Resolve;
     using type = __VA_ARGS__;        \
   };
 PTXGEN_RESOLVE(T, T)
+PTXGEN_RESOLVE(V, T)
 PTXGEN_RESOLVE(D, D)
 PTXGEN_RESOLVE(pred, ::ptxgen::pred)
 PTXGEN_RESOLVE(u16, ::ptxgen::u16)
@@ -34,6 +35,8 @@ PTXGEN_RESOLVE(s32, ::ptxgen::s32)
 PTXGEN_RESOLVE(u64, ::ptxgen::u64)
 PTXGEN_RESOLVE(f16, ::ptxgen::f16)
 PTXGEN_RESOLVE(bf16, ::ptxgen::bf16)
+PTXGEN_RESOLVE(f16x2, ::ptxgen::f16x2)
+PTXGEN_RESOLVE(f32, ::ptxgen::f32)
 #undef PTXGEN_RESOLVE
 #define PTXGEN_WIDEN(narrow, wide)         \
   template <class D>                       \
@@ -46,46 +49,25 @@ PTXGEN_WIDEN(u32, u64)
 PTXGEN_WIDEN(s32, s64)
 #undef PTXGEN_WIDEN
 template <Rule R, class T, class D = void>
-using resolve_t = typename Resolve<R, T, D>::type;
+using resolve_t = typename Resolve<element_of(R), T, D>::type;
 
 // The types of every row: detail::rows::fma_rn_row::Operands. In this namespace T, W, u32 ... are rules.
 namespace rows {
 using namespace type_sets;
 using enum Rule;
 inline constexpr TypeSet kNoTypes = {};
-#define R(...) decltype(RuleList<__VA_ARGS__>())
-#define PTXGEN_ROW_TYPES(id, from, to, result_rules, ...)   \
-  struct id##_row {                                         \
-    static constexpr TypeSet kTypes = from;                 \
-    static constexpr TypeSet kTo = to;                      \
-    using Results = result_rules;                           \
-    using Operands = RuleList<__VA_ARGS__>;                 \
+constexpr RowTypes to(TypeSet d, TypeSet t) { return {d, t}; }
+#define PTXGEN_RULES(...) RuleList<__VA_ARGS__>
+#define PTXGEN_ROW(form, id, method, kind, types, results, operands, ...) \
+  struct id##_row {                                                       \
+    static constexpr RowTypes kRowTypes = types;                          \
+    static constexpr TypeSet kTypes = kRowTypes.t;                        \
+    static constexpr TypeSet kTo = kRowTypes.d;                           \
+    using Results = PTXGEN_RULES results;                                 \
+    using Operands = PTXGEN_RULES operands;                               \
   };
-#define FN1(id, m, k, types, results, a, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, results, a)
-#define FN2(id, m, k, types, results, a, b, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, results, a, b)
-#define FN3(id, m, k, types, results, a, b, c, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, results, a, b, c)
-#define FN4(id, m, k, types, results, a, b, c, e, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, results, a, b, c, e)
-#define FD1(id, m, k, to, from, ...) PTXGEN_ROW_TYPES(id, from, to, R(D), T)
-#define FD2(id, m, k, to, from, ...) PTXGEN_ROW_TYPES(id, from, to, R(D), T, T)
-#define KB0(id, m, k, results, ...) PTXGEN_ROW_TYPES(id, kNoTypes, kNoTypes, results)
-#define KB1(id, m, k, results, a, ...) PTXGEN_ROW_TYPES(id, kNoTypes, kNoTypes, results, a)
-#define KB2(id, m, k, results, a, b, ...) PTXGEN_ROW_TYPES(id, kNoTypes, kNoTypes, results, a, b)
-#define LD(...)
-#define LD_PLAIN(...)
-#define LD_VOLATILE(...)
-#define LD_SCOPED(...)
-#define ST(...)
-#define ST_PLAIN(...)
-#define ST_SCOPED(...)
-#define ATOM(id, m, types, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, R(T), T)
-#define ATOM2(id, m, types, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, R(T), T, T)
-#define RED(id, m, types, ...) PTXGEN_ROW_TYPES(id, types, kNoTypes, R(), T)
-#define PREFETCH(...)
-#define INTERNAL(...)
 #include "ptxgen/instruction_table.inc"
-#include "ptxgen/instruction_table_undef.inc"
-#undef PTXGEN_ROW_TYPES
-#undef R
+#undef PTXGEN_RULES
 }  // namespace rows
 
 // The device type of an argument; void for a literal.
@@ -122,23 +104,40 @@ struct Deduce<RuleList<R, Rs...>, Xs...> : Resolve<R, void, void> {};
 template <class Row, class... Xs>
 using deduce_t = typename Deduce<typename Row::Operands, Xs...>::type;
 
-// What a function takes for an operand: In<type>, or a literal where PTX takes nothing else.
+// What a function takes for an operand: In<type>; a literal where PTX takes nothing else; for a group as many registers.
 class Literal {
  public:
   template <std::integral H>
     requires(!std::same_as<H, bool>)
   Literal(H value) : input_(literal<u32>(value)) {}  // NOLINT: implicit, as In is
-  const Input& input() const { return input_; }
+  void append_to(Input*& out) const { *out++ = input_; }
 
  private:
   Input input_;
 };
+template <class T, u32 N>
+class Group {
+ public:
+  Group(const std::array<Reg<T>, N>& registers) : registers_(registers) {}  // NOLINT: implicit, as In is
+  void append_to(Input*& out) const {
+    for (const Reg<T>& r : registers_) *out++ = {{0, r.id(), Operand::Form::kValue}, r.kernel()};
+  }
+
+ private:
+  std::array<Reg<T>, N> registers_;
+};
+
 template <Rule R, class T, class D>
 struct Parameter {};
 template <Rule R, class T, class D>
-  requires requires { typename resolve_t<R, T, D>; }
+  requires(count_of(R) == 1) && requires { typename resolve_t<R, T, D>; }
 struct Parameter<R, T, D> {
   using type = In<resolve_t<R, T, D>>;
+};
+template <Rule R, class T, class D>
+  requires(count_of(R) > 1)
+struct Parameter<R, T, D> {
+  using type = Group<resolve_t<R, T, D>, count_of(R)>;
 };
 template <class T, class D>
 struct Parameter<Rule::imm, T, D> {
@@ -162,17 +161,28 @@ concept Callable = Row::kTypes.contains(type_of<deduce_t<Row, Xs...>>) &&
 template <class Row, class D, class... Xs>
 concept Convertible = Row::kTo.contains(type_of<D>) && Callable<Row, Xs...>;
 
-// The results of an instruction as typed values.
-template <class T, class D>
-void make_results(RuleList<>, KernelBuilder*, ValueId) {}
-template <class T, class D, Rule A>
-Reg<resolve_t<A, T, D>> make_results(RuleList<A>, KernelBuilder* kernel, ValueId first) {
-  return {kernel, first};
+// The results of an instruction as typed values: one, a std::pair, or a std::tuple of more; a group is a std::array.
+template <Rule R, class T, class D>
+auto make_result(KernelBuilder* kernel, ValueId& next) {
+  using Value = Reg<resolve_t<R, T, D>>;
+  if constexpr (count_of(R) == 1) {
+    return Value(kernel, next++);
+  } else {
+    return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+      return std::array<Value, sizeof...(Index)>{((void)Index, Value(kernel, next++))...};
+    }(std::make_index_sequence<count_of(R)>{});
+  }
 }
-template <class T, class D, Rule A, Rule B>
-std::pair<Reg<resolve_t<A, T, D>>, Reg<resolve_t<B, T, D>>> make_results(RuleList<A, B>, KernelBuilder* kernel,
-                                                                         ValueId first) {
-  return {{kernel, first}, {kernel, first + 1}};
+
+template <class T, class D, Rule... Rs>
+auto make_results(RuleList<Rs...>, KernelBuilder* kernel, ValueId first) {
+  if constexpr (sizeof...(Rs) == 1) {
+    return (make_result<Rs, T, D>(kernel, first), ...);
+  } else if constexpr (sizeof...(Rs) == 2) {
+    return std::pair{make_result<Rs, T, D>(kernel, first)...};  // braces: left to right
+  } else if constexpr (sizeof...(Rs) > 2) {
+    return std::tuple{make_result<Rs, T, D>(kernel, first)...};
+  }
 }
 
 // What a method of the builder takes.
@@ -192,10 +202,13 @@ constexpr Type to_type() {
 
 template <Op O, class Row, class T, class D, Rule... Rs, class... Xs>
 auto call_typed(RuleList<Rs...>, SourceLocation where, KernelBuilder* kernel, const Xs&... xs) {
-  const Input inputs[sizeof...(Xs) + 1] = {parameter_t<Rs, T, D>(xs).input()...};
-  for (u32 i = 0; i < sizeof...(Xs) && !kernel; ++i) kernel = inputs[i].kernel;
+  constexpr u32 kCount = (count_of(Rs) + ... + 0);
+  Input inputs[kCount + 1];
+  [[maybe_unused]] Input* end = inputs;
+  (parameter_t<Rs, T, D>(xs).append_to(end), ...);
+  for (u32 i = 0; i < kCount && !kernel; ++i) kernel = inputs[i].kernel;
   return make_results<T, D>(typename Row::Results{}, kernel,
-                            emit(O, to_type<T>(), to_type<D>(), {}, inputs, sizeof...(Xs), where, kernel));
+                            emit(O, to_type<T>(), to_type<D>(), {}, inputs, kCount, where, kernel));
 }
 
 template <Op O, class Row, class D = void, class... Xs>
@@ -209,6 +222,22 @@ auto call_on(SourceLocation where, KernelBuilder* kernel, const Ins&... ins) {
   return call_typed<O, Row, void, void>(typename Row::Operands{}, where, kernel, ins...);
 }
 
+// The state space of a row's first operand.
+template <class Row>
+struct SpaceOf;
+template <class Row>
+  requires std::same_as<typename Row::Operands, RuleList<Rule::global>> ||
+           std::same_as<typename Row::Operands, RuleList<Rule::global, Rule::V>>
+struct SpaceOf<Row> {
+  static constexpr Space value = Space::kGlobal;
+};
+template <class Row>
+  requires std::same_as<typename Row::Operands, RuleList<Rule::shared>> ||
+           std::same_as<typename Row::Operands, RuleList<Rule::shared, Rule::V>>
+struct SpaceOf<Row> {
+  static constexpr Space value = Space::kShared;
+};
+
 // Whether `N` elements of T can be moved at once through a pointer of this alignment: at most 16 bytes.
 template <class T, std::size_t Align, std::size_t N>
 concept Movable = DeviceType<std::remove_const_t<T>> && type_sets::kMemory.contains(type_of<std::remove_const_t<T>>) &&
@@ -220,8 +249,8 @@ auto load(const P& p, Modifiers modifiers, SourceLocation where) {
   modifiers.vector = N;
   const Input address = p.input();
   const ValueId first = emit(O, type_of<T>, Type::kNone, modifiers, &address, 1, where, p.kernel());
-  return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<Reg<T>, N>{Reg<T>(p.kernel(), first + static_cast<u32>(I))...};
+  return [&]<std::size_t... Index>(std::index_sequence<Index...>) {
+    return std::array<Reg<T>, N>{Reg<T>(p.kernel(), first + static_cast<u32>(Index))...};
   }(std::make_index_sequence<N>{});
 }
 
@@ -270,78 +299,74 @@ constexpr Modifiers with_scope(Scope scope) {
 }  // namespace detail
 
 // Names in parentheses, so that a `min` macro of the including program does not apply.
-#define FN1(id, method, ...)                                                                 \
+#define PTXGEN_FN1(id, method, ...)                                                                 \
   template <class A>                                                                         \
     requires detail::Callable<detail::rows::id##_row, A>                                     \
   auto(method)(const A& a, SourceLocation where = SourceLocation::current()) {               \
     return detail::call<Op::id, detail::rows::id##_row>(where, a);                           \
   }
-#define FN2(id, method, ...)                                                                 \
+#define PTXGEN_FN2(id, method, ...)                                                                 \
   template <class A, class B>                                                                \
     requires detail::Callable<detail::rows::id##_row, A, B>                                  \
   auto(method)(const A& a, const B& b, SourceLocation where = SourceLocation::current()) {   \
     return detail::call<Op::id, detail::rows::id##_row>(where, a, b);                        \
   }
-#define FN3(id, method, ...)                                                                 \
+#define PTXGEN_FN3(id, method, ...)                                                                 \
   template <class A, class B, class C>                                                       \
     requires detail::Callable<detail::rows::id##_row, A, B, C>                               \
   auto(method)(const A& a, const B& b, const C& c,                                           \
                SourceLocation where = SourceLocation::current()) {                           \
     return detail::call<Op::id, detail::rows::id##_row>(where, a, b, c);                     \
   }
-#define FN4(id, method, ...)                                                                 \
+#define PTXGEN_FN4(id, method, ...)                                                                 \
   template <class A, class B, class C, class E>                                              \
     requires detail::Callable<detail::rows::id##_row, A, B, C, E>                            \
   auto(method)(const A& a, const B& b, const C& c, const E& e,                               \
                SourceLocation where = SourceLocation::current()) {                           \
     return detail::call<Op::id, detail::rows::id##_row>(where, a, b, c, e);                  \
   }
-#define FD1(id, method, ...)                                                                 \
+#define PTXGEN_FD1(id, method, ...)                                                                 \
   template <DeviceType D, class A>                                                           \
     requires detail::Convertible<detail::rows::id##_row, D, A>                               \
   auto(method)(const A& a, SourceLocation where = SourceLocation::current()) {               \
     return detail::call<Op::id, detail::rows::id##_row, D>(where, a);                        \
   }
-#define FD2(id, method, ...)                                                                 \
+#define PTXGEN_FD2(id, method, ...)                                                                 \
   template <DeviceType D, class A, class B>                                                  \
     requires detail::Convertible<detail::rows::id##_row, D, A, B>                            \
   auto(method)(const A& a, const B& b, SourceLocation where = SourceLocation::current()) {   \
     return detail::call<Op::id, detail::rows::id##_row, D>(where, a, b);                     \
   }
-#define KB0(...)
-#define KB1(...)
-#define KB2(...)
-#define PTXGEN_LOAD(id, method, space, n, first, modifiers, ...)                             \
+#define PTXGEN_LOAD(id, method, n, first, modifiers, ...)                             \
   template <class T, std::size_t Align>                                                      \
     requires detail::Movable<T, Align, n>                                                    \
-  auto method(const Ptr<Space::space, T, Align>& p __VA_OPT__(, ) __VA_ARGS__,               \
+  auto method(const Ptr<detail::SpaceOf<detail::rows::id##_row>::value, T, Align>& p __VA_OPT__(, ) __VA_ARGS__,               \
               SourceLocation where = SourceLocation::current()) {                            \
     return detail::load<Op::id, n>(p, modifiers, where) first;                               \
   }
-#define PTXGEN_LOADS(id, method, space, modifiers, ...)                                      \
-  PTXGEN_LOAD(id, method, space, 1, [0], modifiers __VA_OPT__(, ) __VA_ARGS__)               \
-  PTXGEN_LOAD(id, method##_v2, space, 2, , modifiers __VA_OPT__(, ) __VA_ARGS__)             \
-  PTXGEN_LOAD(id, method##_v4, space, 4, , modifiers __VA_OPT__(, ) __VA_ARGS__)
-#define LD(id, method, space, ...) \
-  PTXGEN_LOADS(id, method, space, detail::with_hints(hints), MemoryHints hints = {})
-#define LD_PLAIN(id, method, space, ...) PTXGEN_LOADS(id, method, space, Modifiers{})
-#define LD_VOLATILE LD_PLAIN
-#define LD_SCOPED(id, method, space, ...) PTXGEN_LOADS(id, method, space, detail::with_scope(scope), Scope scope)
-#define PTXGEN_STORE(id, method, space, n, value_type, modifiers, ...)                                         \
+#define PTXGEN_LOADS(id, method, modifiers, ...)                                      \
+  PTXGEN_LOAD(id, method, 1, [0], modifiers __VA_OPT__(, ) __VA_ARGS__)               \
+  PTXGEN_LOAD(id, method##_v2, 2, , modifiers __VA_OPT__(, ) __VA_ARGS__)             \
+  PTXGEN_LOAD(id, method##_v4, 4, , modifiers __VA_OPT__(, ) __VA_ARGS__)
+#define PTXGEN_LD(id, method, ...) \
+  PTXGEN_LOADS(id, method, detail::with_hints(hints), MemoryHints hints = {})
+#define PTXGEN_LD_PLAIN(id, method, ...) PTXGEN_LOADS(id, method, Modifiers{})
+#define PTXGEN_LD_SCOPED(id, method, ...) PTXGEN_LOADS(id, method, detail::with_scope(scope), Scope scope)
+#define PTXGEN_STORE(id, method, n, value_type, modifiers, ...)                                         \
   template <class T, std::size_t Align>                                                                       \
     requires(!std::is_const_v<T>) && detail::Movable<T, Align, n>                                             \
-  void method(const Ptr<Space::space, T, Align>& p, const value_type& value __VA_OPT__(, ) __VA_ARGS__,       \
+  void method(const Ptr<detail::SpaceOf<detail::rows::id##_row>::value, T, Align>& p, const value_type& value __VA_OPT__(, ) __VA_ARGS__,       \
               SourceLocation where = SourceLocation::current()) {                                             \
     detail::store<Op::id>(p, value, modifiers, where);                                                        \
   }
-#define PTXGEN_STORES(id, method, space, modifiers, ...)                                                      \
-  PTXGEN_STORE(id, method, space, 1, std::type_identity_t<In<T>>, modifiers __VA_OPT__(, ) __VA_ARGS__)       \
-  PTXGEN_STORE(id, method##_v2, space, 2, detail::Pair<T>, modifiers __VA_OPT__(, ) __VA_ARGS__)              \
-  PTXGEN_STORE(id, method##_v4, space, 4, detail::Quad<T>, modifiers __VA_OPT__(, ) __VA_ARGS__)
-#define ST(id, method, space, ...) \
-  PTXGEN_STORES(id, method, space, detail::with_hints(hints), MemoryHints hints = {})
-#define ST_PLAIN(id, method, space, ...) PTXGEN_STORES(id, method, space, Modifiers{})
-#define ST_SCOPED(id, method, space, ...) PTXGEN_STORES(id, method, space, detail::with_scope(scope), Scope scope)
+#define PTXGEN_STORES(id, method, modifiers, ...)                                                      \
+  PTXGEN_STORE(id, method, 1, std::type_identity_t<In<T>>, modifiers __VA_OPT__(, ) __VA_ARGS__)       \
+  PTXGEN_STORE(id, method##_v2, 2, detail::Pair<T>, modifiers __VA_OPT__(, ) __VA_ARGS__)              \
+  PTXGEN_STORE(id, method##_v4, 4, detail::Quad<T>, modifiers __VA_OPT__(, ) __VA_ARGS__)
+#define PTXGEN_ST(id, method, ...) \
+  PTXGEN_STORES(id, method, detail::with_hints(hints), MemoryHints hints = {})
+#define PTXGEN_ST_PLAIN(id, method, ...) PTXGEN_STORES(id, method, Modifiers{})
+#define PTXGEN_ST_SCOPED(id, method, ...) PTXGEN_STORES(id, method, detail::with_scope(scope), Scope scope)
 #define PTXGEN_ATOMIC(id, method, space)                                                                      \
   template <class T, std::size_t Align>                                                                       \
     requires(detail::rows::id##_row::kTypes.contains(type_of<T>)) && detail::Movable<T, Align, 1>             \
@@ -349,10 +374,10 @@ constexpr Modifiers with_scope(Scope scope) {
               Scope scope = Scope::kGpu, SourceLocation where = SourceLocation::current()) {                  \
     return detail::atomic<Op::id, detail::rows::id##_row>(p, scope, where, value);                            \
   }
-#define ATOM(id, method, ...)                      \
+#define PTXGEN_ATOM(id, method, ...)                      \
   PTXGEN_ATOMIC(id, atom_global_##method, kGlobal) \
   PTXGEN_ATOMIC(id, atom_shared_##method, kShared)
-#define RED(id, method, ...)                      \
+#define PTXGEN_RED(id, method, ...)                      \
   PTXGEN_ATOMIC(id, red_global_##method, kGlobal) \
   PTXGEN_ATOMIC(id, red_shared_##method, kShared)
 #define PTXGEN_ATOMIC2(id, method, space)                                                                     \
@@ -363,18 +388,16 @@ constexpr Modifiers with_scope(Scope scope) {
               SourceLocation where = SourceLocation::current()) {                                             \
     return detail::atomic<Op::id, detail::rows::id##_row>(p, scope, where, compare, value);                   \
   }
-#define ATOM2(id, method, ...)                      \
+#define PTXGEN_ATOM2(id, method, ...)                      \
   PTXGEN_ATOMIC2(id, atom_global_##method, kGlobal) \
   PTXGEN_ATOMIC2(id, atom_shared_##method, kShared)
-#define PREFETCH(id, method, ...)                                                                             \
+#define PTXGEN_PREFETCH(id, method, ...)                                                                             \
   template <class T, std::size_t Align>                                                                       \
   void method(const GlobalPtr<T, Align>& p, SourceLocation where = SourceLocation::current()) {               \
     const detail::Input address = p.input();                                                                  \
     detail::emit(Op::id, Type::kNone, Type::kNone, {}, &address, 1, where, p.kernel());                       \
   }
-#define INTERNAL(...)
 #include "ptxgen/instruction_table.inc"
-#include "ptxgen/instruction_table_undef.inc"
 #undef PTXGEN_LOAD
 #undef PTXGEN_LOADS
 #undef PTXGEN_STORE

@@ -17,9 +17,8 @@ namespace ptxgen {
 
 // Every instruction of the table, then the structure that regions add.
 enum class Op : u16 {
-#define PTXGEN_ROW(id, method, kind, types, results, spelling, isa, sm, section) id,
-#include "ptxgen/instruction_rows.inc"
-#undef PTXGEN_ROW
+#define PTXGEN_ROW(form, id, ...) id,
+#include "ptxgen/instruction_table.inc"
   kVarRead,   // operand 0: variable; a value, the variable's content in the gap where it was written
   kVarWrite,  // operand 0: variable, 1: value
   kIf,        // operand 0: condition; regions: then, else
@@ -33,7 +32,7 @@ enum class Kind : u8 {
   Pure,
   Thread,  // pure, and different from thread to thread
   Load,
-  StrongLoad,      // volatile, relaxed, acquire: each thread may see another value (PTX ISA 8.6)
+  StrongLoad,  // volatile, relaxed, acquire: each thread may see another value (PTX ISA 8.6)
   Store,
   Atomic,
   Convergent,      // exchanges between the lanes of a warp
@@ -48,10 +47,46 @@ constexpr bool is_effect(Kind kind) {
   return kind != Kind::Pure && kind != Kind::Thread;
 }
 
-// How an operand's or result's type follows from the instruction's type T and, in conversions, the result
-// type D.
-// imm is a u32 that PTX takes as a literal only.
-enum class Rule : u8 { None, T, W, D, pred, u16, u32, s32, u64, f16, bf16, imm };
+// What an operand or a result of a row is, relative to the instruction's type T and, in conversions, its
+// result type D.
+enum class Rule : u16 {
+  None,
+  T,
+  W,  // twice as wide as T
+  D,
+  V,  // T, as many as the vector modifier says
+  pred,
+  u16,
+  u32,
+  s32,
+  u64,
+  f16,
+  bf16,
+  f16x2,
+  f32,
+  imm,     // a u32 that PTX takes as a literal only
+  symbol,  // a parameter or shared array
+  global,  // an address in global memory ...
+  shared,  // ... in shared memory ...
+  addr,    // ... in the space that the modifiers say
+};
+// `count` registers that PTX writes as one operand, in braces: a fragment of a matrix.
+constexpr Rule group(Rule element, u8 count) {
+  return static_cast<Rule>(static_cast<ptxgen::u16>(element) | (count - 1) << 8);
+}
+constexpr Rule element_of(Rule rule) {
+  return static_cast<Rule>(static_cast<ptxgen::u16>(rule) & 0xff);
+}
+constexpr u32 count_of(Rule rule) {
+  return (static_cast<ptxgen::u16>(rule) >> 8) + 1;
+}
+
+// What T may be, and D.
+struct RowTypes {
+  TypeSet t, d;
+  constexpr RowTypes(TypeSet types) : t(types) {}  // NOLINT: the table writes a TypeSet where there is no D
+  constexpr RowTypes(TypeSet to, TypeSet from) : t(from), d(to) {}
+};
 
 enum class Space : u8 { kGlobal, kShared };
 enum class Scope : u8 { kCta, kGpu, kSys };

@@ -102,42 +102,23 @@ class PTXGEN_API KernelBuilder {
   void maxnreg(u32 registers, SourceLocation where = SourceLocation::current());
 
   // Instructions without a value operand: tid_x(), bar_sync(0), activemask() ... see instruction_table.inc.
-#define PTXGEN_KB(id) detail::rows::id##_row
-#define PTXGEN_IN(id, i) std::tuple_element_t<i, detail::inputs_t<PTXGEN_KB(id)>>
-#define KB0(id, method, ...)                                      \
-  auto method(SourceLocation where = SourceLocation::current()) { \
-    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this);   \
+#define PTXGEN_TYPES(id) detail::rows::id##_row
+#define PTXGEN_IN(id, i) std::tuple_element_t<i, detail::inputs_t<PTXGEN_TYPES(id)>>
+#define PTXGEN_KB0(id, method, ...)                                \
+  auto method(SourceLocation where = SourceLocation::current()) {  \
+    return detail::call_on<Op::id, PTXGEN_TYPES(id)>(where, this); \
   }
-#define KB1(id, method, ...)                                                                  \
+#define PTXGEN_KB1(id, method, ...)                                                           \
   auto method(const PTXGEN_IN(id, 0) & a, SourceLocation where = SourceLocation::current()) { \
-    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a);                            \
+    return detail::call_on<Op::id, PTXGEN_TYPES(id)>(where, this, a);                         \
   }
-#define KB2(id, method, ...)                                          \
-  auto method(const PTXGEN_IN(id, 0) & a, const PTXGEN_IN(id, 1) & b, \
-              SourceLocation where = SourceLocation::current()) {     \
-    return detail::call_on<Op::id, PTXGEN_KB(id)>(where, this, a, b); \
+#define PTXGEN_KB2(id, method, ...)                                      \
+  auto method(const PTXGEN_IN(id, 0) & a, const PTXGEN_IN(id, 1) & b,    \
+              SourceLocation where = SourceLocation::current()) {        \
+    return detail::call_on<Op::id, PTXGEN_TYPES(id)>(where, this, a, b); \
   }
-#define FN1(...)
-#define FN2(...)
-#define FN3(...)
-#define FN4(...)
-#define FD1(...)
-#define FD2(...)
-#define LD(...)
-#define LD_PLAIN(...)
-#define LD_VOLATILE(...)
-#define LD_SCOPED(...)
-#define ST(...)
-#define ST_PLAIN(...)
-#define ST_SCOPED(...)
-#define ATOM(...)
-#define ATOM2(...)
-#define RED(...)
-#define PREFETCH(...)
-#define INTERNAL(...)
 #include "ptxgen/instruction_table.inc"
-#include "ptxgen/instruction_table_undef.inc"
-#undef PTXGEN_KB
+#undef PTXGEN_TYPES
 #undef PTXGEN_IN
 
   // Records a mistake of the kernel's author; the first one is what finish() returns.
@@ -147,7 +128,7 @@ class PTXGEN_API KernelBuilder {
   absl::StatusOr<Kernel> finish();
 
  private:
-  friend ValueId detail::emit(Op, Type, Type, const Modifiers&, const detail::Input*, u8, SourceLocation,
+  friend ValueId detail::emit(Op, Type, Type, const Modifiers&, const detail::Input*, u32, SourceLocation,
                               KernelBuilder*);
   friend ValueId detail::read_variable(KernelBuilder&, u32, SourceLocation);
   friend u32 detail::add_variable(KernelBuilder&, Type);
@@ -158,7 +139,7 @@ class PTXGEN_API KernelBuilder {
   ValueId load_parameter(u32 index, Type type, SourceLocation where);
   void add_parameter(std::string_view name, Type type, SourceLocation where);
   void check_hints(const MemoryHints& hints, Kind kind, SourceLocation where);
-  void check_variable(u32 variable, SourceLocation where);
+  u32 check_variable(u32 variable, SourceLocation where);
   Operand far_address(const Operand& address, SourceLocation where);
   bool check_input(const detail::Input& input, SourceLocation where);
   void use(ValueId value, SourceLocation where);
@@ -233,6 +214,7 @@ void KernelBuilder::for_(const B& begin, const E& end, u32 step, Body&& body, So
   using Counter = std::conditional_t<std::is_void_v<T>, u32, T>;  // two literals: unsigned
   static_assert(DeviceInt<Counter>, "a loop counts with an integer");
   const In<Counter> first(begin, where), last(end, where);
+  if (!check_input(first.input(), where) || !check_input(last.input(), where)) return;
   if (step == 0 || !std::in_range<Counter>(step)) {
     mistake(where, str_cat("for_: the step is ", step,
                            "; a loop advances by a positive constant of the counter's type"));

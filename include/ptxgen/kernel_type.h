@@ -32,6 +32,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/hash/hash.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -61,6 +62,9 @@ struct ArgInfo {
   u64 bytes = 0;              // what the kernel may touch of a buffer, for these values
 };
 
+// The arguments of a kernel, in order. A launch makes them without allocating.
+using ArgInfos = absl::InlinedVector<ArgInfo, 8>;
+
 // The arguments of a launch in the order of Args::fields(): an address or a scalar's bits, little-endian.
 using ArgValues = absl::Span<const u64>;
 
@@ -77,12 +81,30 @@ class PTXGEN_API Descriptor {
   virtual absl::Status validate() const = 0;
   virtual void build(KernelBuilder& k) const = 0;
   virtual std::size_t num_arguments() const = 0;
-  virtual std::vector<ArgInfo> arguments(ArgValues values) const = 0;
+  virtual ArgInfos arguments(ArgValues values) const = 0;
+  // Of Args{}: null buffers, and scalars as their member initialisers have them.
+  virtual std::vector<u64> default_arguments() const = 0;
   virtual LaunchShape launch_shape(ArgValues values) const = 0;
   virtual std::shared_ptr<const Descriptor> clone() const = 0;
 };
 
 namespace detail {
+
+// How many members an aggregate has: the most initialisers that it takes.
+struct AnyMember {
+  template <class T>
+  operator T() const;  // NOLINT: stands for an initialiser of any type
+};
+template <class T, class... Members>
+constexpr std::size_t count_members() {
+  if constexpr (requires { T{Members{}..., AnyMember{}}; }) {
+    return count_members<T, Members..., AnyMember>();
+  } else {
+    return sizeof...(Members);
+  }
+}
+template <class T>
+inline constexpr bool kListsAllMembers = count_members<T>() == std::tuple_size_v<decltype(T::fields())>;
 
 template <class Args>
 inline constexpr std::size_t kNumArgs = std::tuple_size_v<decltype(Args::fields())>;
@@ -119,6 +141,10 @@ Args from_values(ArgValues values) {
 // nothing.
 template <KernelDescriptor D>
 class DescriptorOf final : public Descriptor {
+  static_assert(detail::kListsAllMembers<D>,
+                "every member of a descriptor stands in its fields(): they are its identity");
+  static_assert(detail::kListsAllMembers<typename D::Args>, "every member of Args stands in its fields()");
+
  public:
   explicit DescriptorOf(const D& value) : value_(value) {}
   const D& value() const { return value_; }
@@ -143,9 +169,13 @@ class DescriptorOf final : public Descriptor {
     value_.build(k);
   }
   std::size_t num_arguments() const override { return detail::kNumArgs<Args>; }
-  std::vector<ArgInfo> arguments(ArgValues values) const override {
+  std::vector<u64> default_arguments() const override {
+    const auto values = detail::to_values(Args{});
+    return {values.begin(), values.end()};
+  }
+  ArgInfos arguments(ArgValues values) const override {
     const Args args = detail::from_values<Args>(values);
-    std::vector<ArgInfo> infos;
+    ArgInfos infos;
     std::apply([&](const auto&... argument) { (infos.push_back(info_of(argument, args)), ...); },
                Args::fields());
     return infos;

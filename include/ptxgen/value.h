@@ -39,7 +39,7 @@ struct Input {
   Type in_register = Type::kNone;   // a literal of this type, which PTX takes from a register only
   bool exact = true;
 };
-PTXGEN_API ValueId emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u8 count,
+PTXGEN_API ValueId emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u32 count,
                         SourceLocation where, KernelBuilder* kernel);
 PTXGEN_API ValueId read_variable(KernelBuilder& kernel, u32 variable, SourceLocation where);
 PTXGEN_API u32 add_variable(KernelBuilder& kernel, Type type);
@@ -103,6 +103,7 @@ class In {
   }
 
   const detail::Input& input() const { return input_; }
+  void append_to(detail::Input*& out) const { *out++ = input_; }
   KernelBuilder* kernel() const { return input_.kernel; }
   SourceLocation where() const { return where_; }
 
@@ -215,7 +216,9 @@ class Var : public detail::Operators<T> {
     detail::write_variable(*kernel_, index_, initial.input(), initial.where());
   }
   Var(const Var& other) : Var(other.kernel_, Reg<T>(other)) {}
-  Var(Var&& other) noexcept : kernel_(other.kernel_), index_(other.index_) {}
+  // Returning one by value. The variable moved from is no variable any more; using it is a mistake.
+  Var(Var&& other) noexcept : kernel_(other.kernel_), index_(std::exchange(other.index_, kNone)) {}
+  Var& operator=(Var&&) = delete;  // so std::swap does not compile: exchange the contents through a Reg
   Var& operator=(const Var& other) {
     *this = In<T>(other);
     return *this;

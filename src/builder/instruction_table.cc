@@ -4,14 +4,14 @@ namespace ptxgen {
 namespace {
 
 template <class... Rules>
-constexpr std::array<Rule, 2> results(Rules... rules) {
+constexpr std::array<Rule, Row::kMaxSlots> slots(Rules... rules) {
   return {rules...};
 }
 
 constexpr PtxIsa isa(int version) {
   return {static_cast<u8>(version / 10), static_cast<u8>(version % 10)};
 }
-// The sm column: a number for that target and all later ones, ARCH(90) for sm_90a alone.
+// The sm column: a number for that target and all later ones, PTXGEN_ARCH(90) for sm_90a alone.
 struct ArchSpecific {
   u16 sm;
 };
@@ -25,23 +25,30 @@ constexpr Target sm(u16 number) {
 using namespace type_sets;  // NOLINT: the table writes kU32 | kS32
 constexpr TypeSet kNoTypes = {};
 
-constexpr std::array<Row, kNumRows> make_table() {
-  using enum Rule;
-  return {{
-#define R(...) results(__VA_ARGS__)
-#define ARCH(number) \
-  ArchSpecific {     \
-    number           \
-  }
-#define PTXGEN_ROW(id, method, kind, types, results, spelling, version, target, section) \
-  Row{#id, #method, Kind::kind, types, results, spelling, isa(version), sm(target), section},
-#include "ptxgen/instruction_rows.inc"
-#undef PTXGEN_ROW
-#undef R
-#undef ARCH
-  }};
+constexpr RowTypes to(TypeSet d, TypeSet t) {
+  return {d, t};
 }
-constexpr std::array<Row, kNumRows> kRows = make_table();
+
+namespace table {
+using enum Rule;  // where the rows are expanded, T, W, u32 ... are rules
+#define PTXGEN_ARCH(number) \
+  ArchSpecific {            \
+    number                  \
+  }
+
+// Split where the row stands, so that a spelling the printer cannot follow does not compile.
+#define PTXGEN_ROW(form, id, method, kind, types, results, operands, spelling, ...) \
+  constexpr Spelling kSpelling_##id = split(spelling, slots results, slots operands);
+#include "ptxgen/instruction_table.inc"
+
+constexpr std::array<Row, kNumRows> kRows = {{
+#define PTXGEN_ROW(form, id, method, kind, types, results, operands, spelling, version, target, section) \
+  Row{#id,      #method,      Kind::kind, types,   slots results,  slots operands,                       \
+      spelling, isa(version), sm(target), section, &kSpelling_##id},
+#include "ptxgen/instruction_table.inc"
+}};
+#undef PTXGEN_ARCH
+}  // namespace table
 
 // PTX ISA 9.7.9 "Cache Operators", "Cache Eviction Priority Hints", ld; 8.5 "Scope".
 constexpr ModifierRow kCacheOps[] = {
@@ -58,7 +65,7 @@ constexpr ModifierRow kScopes[] = {{".cta", {6, 0}, {70}}, {".gpu", {6, 0}, {70}
 }  // namespace
 
 const Row& row(Op op) {
-  return kRows[static_cast<u32>(op)];
+  return table::kRows[static_cast<u32>(op)];
 }
 const ModifierRow& row(CacheOp op) {
   return kCacheOps[static_cast<u32>(op)];
@@ -74,21 +81,28 @@ const ModifierRow& row(Scope scope) {
 }
 
 Type resolve(Rule rule, Type t, Type d) {
-  switch (rule) {
+  switch (element_of(rule)) {
     case Rule::None: return Type::kNone;
-    case Rule::T: return t;
+    case Rule::T:
+    case Rule::V: return t;
     case Rule::D: return d;
     case Rule::pred: return Type::kPred;
     case Rule::u16: return Type::kU16;
     case Rule::u32:
-    case Rule::imm: return Type::kU32;
+    case Rule::imm:
+    case Rule::symbol:
+    case Rule::shared: return Type::kU32;
     case Rule::s32: return Type::kS32;
-    case Rule::u64: return Type::kU64;
+    case Rule::u64:
+    case Rule::global:
+    case Rule::addr: return Type::kU64;
     case Rule::f16: return Type::kF16;
     case Rule::bf16: return Type::kBf16;
+    case Rule::f16x2: return Type::kF16x2;
+    case Rule::f32: return Type::kF32;
     case Rule::W: break;
   }
-  switch (t) {  // W: twice as wide, same signedness
+  switch (t) {  // twice as wide, same signedness
     case Type::kU16: return Type::kU32;
     case Type::kS16: return Type::kS32;
     case Type::kU32: return Type::kU64;

@@ -5,24 +5,31 @@
 #include <string_view>
 
 #include "ptxgen/ir.h"
+#include "src/builder/spelling.h"
 
 namespace ptxgen {
 
 struct Row {
+  static constexpr std::size_t kMaxSlots = 5;
+
   std::string_view id;
   std::string_view method;
   Kind kind;
-  TypeSet types;
-  std::array<Rule, 2> results;
+  RowTypes types;
+  std::array<Rule, kMaxSlots> results, operands;  // up to the first None
   std::string_view spelling;
   PtxIsa isa;
   Target target;
   std::string_view section;
-
-  constexpr u8 num_results() const {
-    return static_cast<u8>((results[0] != Rule::None) + (results[1] != Rule::None));
-  }
+  const Spelling* pieces;  // of `spelling`
 };
+
+// How many registers `rules` stand for.
+constexpr u32 count_of(const std::array<Rule, Row::kMaxSlots>& rules, u8 vector) {
+  u32 count = 0;
+  for (const Rule rule : rules) count += rule == Rule::None ? 0 : rule == Rule::V ? vector : count_of(rule);
+  return count;
+}
 
 const Row& row(Op op);
 

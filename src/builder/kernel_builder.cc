@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/escaping.h"
 #include "ptxgen/strings.h"
 #include "src/builder/divergence.h"
@@ -161,7 +162,7 @@ ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands,
     for (u32 i = stale ? kNone : newest; i != kNone; i = older_[i]) {
       const Instruction& other = kernel_.instructions[i];
       if (other.op == instruction.op && other.type == instruction.type && other.to == instruction.to &&
-          other.num_operands == instruction.num_operands &&
+          other.modifiers == instruction.modifiers && other.num_operands == instruction.num_operands &&
           std::equal(operands, operands + instruction.num_operands, &kernel_.operands[other.operands])) {
         return other.results;
       }
@@ -184,16 +185,15 @@ ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands,
   return instruction.results;
 }
 
-ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u8 count,
+ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, const Input* inputs, u32 count,
                      SourceLocation where, KernelBuilder* kernel) {
   KernelBuilder& k = *kernel;
   const Row& r = row(op);
   if (r.isa > k.kernel_.isa || !k.kernel_.target.supports(r.target)) k.need(r.isa, r.target, r.method, where);
   if (modifiers.hints != MemoryHints{}) k.check_hints(modifiers.hints, r.kind, where);
 
-  constexpr u8 kMaxOperands = 5;
-  Operand operands[kMaxOperands];
-  for (u8 i = 0; i < count; ++i) {
+  absl::InlinedVector<Operand, 8> operands(count);
+  for (u32 i = 0; i < count; ++i) {
     operands[i] = inputs[i].operand;
     if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue)
       operands[i] = Operand{};
@@ -205,18 +205,23 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
                      Operand::Form::kValue};
     }
   }
+  if (count != count_of(r.operands, modifiers.vector)) {
+    k.mistake(where,
+              str_cat(r.method, " has ", count_of(r.operands, modifiers.vector), " operands, not ", count));
+  }
   Instruction instruction;
   instruction.op = op;
   instruction.type = type;
   instruction.to = to;
   instruction.modifiers = modifiers;
-  instruction.num_operands = count;
-  instruction.num_results = static_cast<u8>(r.num_results() * modifiers.vector);
+  instruction.num_operands = static_cast<u8>(count);
+  instruction.num_results = static_cast<u8>(count_of(r.results, modifiers.vector));
   const u32 next = static_cast<u32>(k.kernel_.instructions.size());
-  const ValueId results = k.append(instruction, operands, r.kind);
+  const ValueId results = k.append(instruction, operands.data(), r.kind);
   if (k.kernel_.instructions.size() != next) {
-    for (u8 i = 0; i < instruction.num_results; ++i) {
-      k.kernel_.values.push_back({next, resolve(r.results[modifiers.vector > 1 ? 0 : i], type, to)});
+    for (const Rule rule : r.results) {
+      const u32 registers = rule == Rule::None ? 0 : rule == Rule::V ? modifiers.vector : count_of(rule);
+      for (u32 i = 0; i < registers; ++i) k.kernel_.values.push_back({next, resolve(rule, type, to)});
     }
   }
   if (r.kind == Kind::Barrier && k.region_ != 0) k.nested_barriers_.emplace_back(next, where);
@@ -232,7 +237,7 @@ u32 detail::add_variable(KernelBuilder& k, Type type) {
 }
 
 ValueId detail::read_variable(KernelBuilder& k, u32 variable, SourceLocation where) {
-  k.check_variable(variable, where);
+  variable = k.check_variable(variable, where);
   Instruction read;
   read.op = Op::kVarRead;
   read.type = k.kernel_.variables[variable];
@@ -246,8 +251,8 @@ ValueId detail::read_variable(KernelBuilder& k, u32 variable, SourceLocation whe
 }
 
 void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, SourceLocation where) {
+  variable = k.check_variable(variable, where);
   Operand operands[] = {{variable, kNoValue, Operand::Form::kVariable}, value.operand};
-  k.check_variable(variable, where);
   k.check_input(value, where);
   Instruction write;
   write.op = Op::kVarWrite;
@@ -257,11 +262,18 @@ void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, 
   ++k.variables_[variable].version;
 }
 
-void KernelBuilder::check_variable(u32 variable, SourceLocation where) {
-  if (kernel_.regions[variables_[variable].region].open) return;
-  mistake(
-      where,
-      "a Var is used outside the region (if_, for_, while_ body) that made it; make it before the region");
+// The variable, or some other one after a mistake.
+u32 KernelBuilder::check_variable(u32 variable, SourceLocation where) {
+  if (variable == kNone) {
+    mistake(where, "a Var is used that was moved from; copy it, or exchange contents through a Reg");
+    return 0;
+  }
+  if (!kernel_.regions[variables_[variable].region].open) {
+    mistake(
+        where,
+        "a Var is used outside the region (if_, for_, while_ body) that made it; make it before the region");
+  }
+  return variable;
 }
 
 // ---- Parameters and shared memory ----

@@ -8,50 +8,88 @@
 #include <array>
 #include <charconv>
 #include <cstring>
+#include <memory>
 
 #include "ptxgen/codegen.h"
 #include "src/builder/instruction_table.h"
 #include "src/builder/schedule.h"
-#include "src/codegen/spelling.h"
 
 namespace ptxgen {
 namespace {
 
-// Appends to one growing buffer; every call first has room for a short line.
+// Appends to one growing buffer. A kernel is some thousand pieces of a few characters, so those are copied in
+// place, without a call.
 class Writer {
  public:
-  Writer() { text_.resize(1 << 14); }
   void text(std::string_view part) {
-    char* at = room(part.size());
-    std::memcpy(at, part.data(), part.size());
+    copy(room(part.size()), part.data(), part.size());
     end_ += part.size();
   }
   void character(char c) {
     *room(1) = c;
     ++end_;
   }
-  template <class Int>
-  void number(Int value, int base = 10) {
-    char* at = room(24);
-    end_ += static_cast<std::size_t>(std::to_chars(at, at + 24, value, base).ptr - at);
+  void number(s64 value) {
+    char* at = room(kNumberRoom);
+    if (value < 0 || value >= 1000) return to_chars(at, value, 10);
+    const u32 digits = static_cast<u32>(value);
+    if (digits >= 100) *at++ = static_cast<char>('0' + digits / 100);
+    if (digits >= 10) *at++ = static_cast<char>('0' + digits / 10 % 10);
+    *at++ = static_cast<char>('0' + digits % 10);
+    end_ = static_cast<std::size_t>(at - text_.get());
+  }
+  void mask(s64 value) {
+    text("0x");
+    to_chars(room(kNumberRoom), value, 16);
   }
   // "0f3F800000": the digits of an immediate float.
   void hex(u64 bits, int digits) {
-    char* at = room(16);
+    char* at = room(kNumberRoom);
     for (int i = 0; i < digits; ++i) at[i] = "0123456789ABCDEF"[(bits >> (4 * (digits - 1 - i))) & 15];
     end_ += static_cast<std::size_t>(digits);
   }
-  std::string take() {
-    text_.resize(end_);
-    return std::move(text_);
-  }
+  std::string_view view() const { return {text_.get(), end_}; }
 
  private:
-  char* room(std::size_t bytes) {
-    if (end_ + bytes > text_.size()) text_.resize(2 * (end_ + bytes));
-    return text_.data() + end_;
+  static constexpr std::size_t kNumberRoom = 24;
+
+  void to_chars(char* at, s64 value, int base) {
+    end_ = static_cast<std::size_t>(std::to_chars(at, at + kNumberRoom, value, base).ptr - text_.get());
   }
-  std::string text_;
+
+  // Up to 16 bytes as two moves that may overlap.
+  static void copy(char* to, const char* from, std::size_t bytes) {
+    if (bytes > 16) {
+      std::memcpy(to, from, bytes);
+    } else if (bytes >= 8) {
+      copy_ends<8>(to, from, bytes);
+    } else if (bytes >= 4) {
+      copy_ends<4>(to, from, bytes);
+    } else if (bytes > 0) {
+      to[0] = from[0];
+      to[bytes / 2] = from[bytes / 2];
+      to[bytes - 1] = from[bytes - 1];
+    }
+  }
+  template <std::size_t N>
+  static void copy_ends(char* to, const char* from, std::size_t bytes) {
+    std::memcpy(to, from, N);
+    std::memcpy(to + bytes - N, from + bytes - N, N);
+  }
+
+  char* room(std::size_t bytes) {
+    if (end_ + bytes > size_) grow(bytes);
+    return text_.get() + end_;
+  }
+  void grow(std::size_t bytes) {
+    size_ = std::max(2 * (end_ + bytes), std::size_t{1} << 14);
+    auto larger = std::make_unique_for_overwrite<char[]>(size_);
+    if (end_) std::memcpy(larger.get(), text_.get(), end_);
+    text_ = std::move(larger);
+  }
+
+  std::unique_ptr<char[]> text_;
+  std::size_t size_ = 0;
   std::size_t end_ = 0;
 };
 
@@ -90,7 +128,7 @@ class EntryPrinter {
     instruction(Instruction{});  // ret
     std::swap(out_, body);
     header();
-    out_.text(body.take());
+    out_.text(body.view());
     out_.text("}\n");
   }
 
@@ -282,13 +320,13 @@ class EntryPrinter {
   void instruction(const Instruction& i) {
     for (u8 r = 0; r < i.num_results; ++r) define(i.results + r);
     const Operand* operands = kernel_.operands.data() + i.operands;
-    spell(i, operands, [&] { symbol(operands[0].bits); });
+    spell(i, operands, [] {});
   }
 
-  template <class Symbol>
-  void spell(const Instruction& i, const Operand* operands, Symbol&& print_symbol) {
+  template <class Label>
+  void spell(const Instruction& i, const Operand* operands, Label&& print_label) {
     out_.text("  ");
-    for (const Piece* piece = spelling(i.op).data(); piece->kind != Piece::Kind::kEnd; ++piece) {
+    for (const Piece* piece = row(i.op).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
       switch (piece->kind) {
         case Piece::Kind::kText: out_.text(piece->text); break;
         case Piece::Kind::kType: out_.text(info(i.type).name); break;
@@ -307,26 +345,24 @@ class EntryPrinter {
         case Piece::Kind::kSpace:
           out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared");
           break;
-        case Piece::Kind::kResult: name(values_[i.results + piece->index]); break;
-        case Piece::Kind::kResults: list(i.num_results, [&](u8 r) { name(values_[i.results + r]); }); break;
-        case Piece::Kind::kOperand: operand(operands[piece->index]); break;
-        case Piece::Kind::kAddress: address(operands[0]); break;
-        case Piece::Kind::kStored:
-          list(static_cast<u8>(i.num_operands - 1), [&](u8 o) { operand(operands[o + 1]); });
-          break;
-        case Piece::Kind::kSymbol: print_symbol(); break;
+        case Piece::Kind::kLabel: print_label(); break;
+        case Piece::Kind::kResults: list(*piece, i, [&](u32 r) { name(values_[i.results + r]); }); break;
+        case Piece::Kind::kOperands: list(*piece, i, [&](u32 o) { operand(operands[o]); }); break;
+        case Piece::Kind::kAddress: address(operands[piece->first]); break;
         case Piece::Kind::kEnd: break;
       }
     }
     out_.text(";\n");
   }
 
+  // The registers of one operand, in braces where they are several.
   template <class Element>
-  void list(u8 count, Element&& element) {
-    if (count == 1) return element(u8{0});
-    for (u8 i = 0; i < count; ++i) {
-      out_.text(i == 0 ? "{" : ", ");
-      element(i);
+  void list(const Piece& piece, const Instruction& i, Element&& element) {
+    const u32 count = piece.count ? piece.count : i.modifiers.vector;
+    if (count == 1) return element(piece.first);
+    for (u32 n = 0; n < count; ++n) {
+      out_.text(n == 0 ? "{" : ", ");
+      element(piece.first + n);
     }
     out_.character('}');
   }
@@ -346,14 +382,13 @@ class EntryPrinter {
   void integer(s64 value) {
     constexpr s64 kLargestCount = 0xffff;
     if (value <= kLargestCount) return out_.number(value);
-    out_.text("0x");
-    out_.number(value, 16);
+    out_.mask(value);
   }
 
   void address(const Operand& o) {
     out_.character('[');
-    name(values_[o.value]);
-    if (o.bits != 0) {
+    operand(o);
+    if (o.form == Operand::Form::kValue && o.bits != 0) {
       out_.character('+');  // "+-4": PTX has no [reg-4]
       out_.number(o.bits);
     }
@@ -373,11 +408,11 @@ class EntryPrinter {
   template <class Source>
   void mov(Register target, Type type, Source&& source) {
     out_.text("  ");
-    for (const Piece* piece = spelling(Op::mov).data(); piece->kind != Piece::Kind::kEnd; ++piece) {
+    for (const Piece* piece = row(Op::mov).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
       switch (piece->kind) {
         case Piece::Kind::kBits: out_.text(info(type).bits); break;
-        case Piece::Kind::kResult: name(target); break;
-        case Piece::Kind::kOperand: source(); break;
+        case Piece::Kind::kResults: name(target); break;
+        case Piece::Kind::kOperands: source(); break;
         default: out_.text(piece->text);
       }
     }
@@ -438,7 +473,7 @@ std::string print_ptx(absl::Span<const Kernel> kernels) {
     }
     printer.print();
   }
-  return out.take();
+  return std::string(out.view());
 }
 
 std::string print_ptx(const Kernel& kernel) {

@@ -87,8 +87,17 @@ auto nth_type(RuleList<Rs...>) {
     return std::type_identity<u32>{};
   }
 }
+// What is not an address: addresses are p and s.
+template <Rule... Rs>
+auto values_of(RuleList<Rs...>) {
+  return RuleList<Rs...>{};
+}
+template <Rule R, Rule... Rs>
+requires(R == Rule::addr || R == Rule::global || R == Rule::shared) auto values_of(RuleList<R, Rs...>) {
+  return RuleList<Rs...>{};
+}
 template <std::size_t I, class Rules, class T, class D>
-using operand_t = typename decltype(nth_type<I, T, D>(Rules{}))::type;
+using operand_t = typename decltype(nth_type<I, T, D>(values_of(Rules{})))::type;
 
 // Calls f(std::type_identity<T>) for the types of `Set`, in the order of enum Type.
 template <TypeSet Set, class F>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The installed package as an engine gets it: the public headers and no others; and every folder of examples/, copied out
-# of the checkout, configures with find_package(ptxgen) alone, builds, and its program (named like the folder) runs.
+# of the checkout, configures with find_package(ptxgen) alone, builds, and its program (named like the folder) runs, given a GGUF file.
 # Usage: install.sh BUILD_FOLDER
 set -euo pipefail
 
@@ -28,5 +28,5 @@ for list in "${examples[@]}"; do
   cmake -S "$work/source/$name" -B "$work/build/$name" -G Ninja --log-level=WARNING -DCMAKE_PREFIX_PATH="$prefix" \
     -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER_LAUNCHER="$(command -v ccache || true)"
   cmake --build "$work/build/$name" -- --quiet
-  (cd "$work/build/$name" && "./$name")
+  (cd "$work/build/$name" && "./$name" "$source/tests/data/layer.gguf")
 done

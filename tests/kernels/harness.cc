@@ -38,7 +38,7 @@ using Launch = std::function<absl::Status(ArgValues)>;
 
 std::vector<std::byte> run(const KernelType& kernel, absl::Span<const std::byte> input,
                            const Launch& launch) {
-  const std::vector<ArgInfo> arguments = kernel->arguments(std::array<u64, 2>{});
+  const ArgInfos arguments = kernel->arguments(std::array<u64, 2>{});
   REQUIRE(arguments.size() == 2);
   REQUIRE(arguments[0].bytes == input.size());
   const Device& device = test_device();

@@ -98,7 +98,7 @@ TEST_CASE("an unknown name gets the nearest ones", "[kernels]") {
     return std::string(family.status().message());
   };
   CHECK(suggestion("q4_k_dequant") ==
-        "no kernel is called 'q4_k_dequant'; did you mean 'q4_0_dequant', 'q4_1_dequant' or 'q4k_dequant'? "
+        "no kernel is called 'q4_k_dequant'; did you mean 'q4k_dequant' or 'q4k_dequant_fp16'? "
         "`ptxgen list` shows all");
   CHECK(absl::StrContains(suggestion("q6k_dequan"), "did you mean 'q6k_dequant'?"));
   CHECK(absl::StrContains(suggestion("Q8_0_dequant"), "did you mean 'q8_0_dequant'?"));

@@ -26,13 +26,12 @@ struct Options {
 };
 
 void add_row(Table& table, const KernelType& kernel, const Measurement& m, const Measurement& floor) {
-  const double ratio = m.gigabytes_per_second() / floor.gigabytes_per_second();
-  const auto number = [](const char* format, double value) {
-    return Cell(Json(value), absl::StrFormat(format, value));
-  };
-  table.add({kernel->text(), number("%.2f", m.microseconds), number("%.2f", m.fastest),
-             number("%.2f", m.slowest), m.bytes, number("%.0f", m.gigabytes_per_second()),
-             number("%.3f", ratio), m.buffer_sets});
+  const double gigabytes = m.gigabytes_per_second();
+  const double ratio = gigabytes / floor.gigabytes_per_second();
+  const auto microseconds = [](double value) { return Cell(Json(value), absl::StrFormat("%.2f", value)); };
+  table.add({kernel->text(), microseconds(m.microseconds), microseconds(m.fastest), microseconds(m.slowest),
+             m.bytes, Cell(Json(gigabytes), absl::StrFormat("%.0f", gigabytes)),
+             Cell(Json(ratio), absl::StrFormat("%.3f", ratio)), m.buffer_sets});
 }
 
 absl::StatusOr<Outcome> bench(const Options& options) {

@@ -1,0 +1,127 @@
+// The spelling column of the instruction table, split at compile time into literal text and placeholders.
+#pragma once
+
+#include <array>
+#include <string_view>
+
+#include "ptxgen/ir.h"
+
+namespace ptxgen {
+
+struct Piece {
+  enum class Kind : u8 {
+    kEnd,
+    kText,
+    kType,      // $T
+    kBits,      // $B
+    kMemory,    // $M
+    kTo,        // $D
+    kVector,    // $V
+    kCacheOp,   // $O
+    kHints,     // $H
+    kScope,     // $C
+    kSpace,     // $A
+    kLabel,     // $L
+    kResults,   // d, d0, d1; {d}: in braces where they are several
+    kOperands,  // a, b, c, e; {a}, {b}
+    kAddress,   // [a], [b]
+  };
+  Kind kind = Kind::kEnd;
+  u8 first = 0;           // register, of all the results or operands
+  u8 count = 0;           // registers; 0: as many as the vector modifier says
+  std::string_view text;  // of kText
+};
+
+inline constexpr std::size_t kMaxPieces = 24;
+using Spelling = std::array<Piece, kMaxPieces>;  // ends with kEnd
+
+namespace detail {
+
+// Reached only by a row whose spelling is wrong, which then is no constant expression.
+inline void spelling_error(const char*) {}
+
+constexpr Piece::Kind modifier_piece(char letter) {
+  switch (letter) {
+    case 'T': return Piece::Kind::kType;
+    case 'B': return Piece::Kind::kBits;
+    case 'M': return Piece::Kind::kMemory;
+    case 'D': return Piece::Kind::kTo;
+    case 'V': return Piece::Kind::kVector;
+    case 'O': return Piece::Kind::kCacheOp;
+    case 'H': return Piece::Kind::kHints;
+    case 'C': return Piece::Kind::kScope;
+    case 'A': return Piece::Kind::kSpace;
+    case 'L': return Piece::Kind::kLabel;
+    default: spelling_error("no such modifier"); return Piece::Kind::kEnd;
+  }
+}
+
+constexpr bool is_one_of(char c, std::string_view set) {
+  return set.find(c) != std::string_view::npos;
+}
+
+// The registers that slot `slot` of the row's results or operands stands for.
+template <std::size_t N>
+constexpr Piece slot_piece(Piece::Kind kind, const std::array<Rule, N>& rules, std::size_t slot) {
+  if (slot >= N || rules[slot] == Rule::None) spelling_error("the row has no such result or operand");
+  Piece piece;
+  piece.kind = kind;
+  for (std::size_t i = 0; i < slot; ++i) {
+    if (rules[i] == Rule::V) spelling_error("a vector operand stands last");
+    piece.first = static_cast<u8>(piece.first + count_of(rules[i]));
+  }
+  piece.count = rules[slot] == Rule::V ? u8{0} : static_cast<u8>(count_of(rules[slot]));
+  return piece;
+}
+
+}  // namespace detail
+
+// A letter names a result or operand where it stands alone: after a separator and before one. Elsewhere it is
+// text.
+template <std::size_t N>
+constexpr Spelling split(std::string_view text, const std::array<Rule, N>& results,
+                         const std::array<Rule, N>& operands) {
+  constexpr std::string_view kBefore = " ,{[|@!";
+  constexpr std::string_view kAfter = " ,}]|";
+  constexpr std::string_view kOperands = "abce";
+  Spelling pieces;
+  std::size_t count = 0;
+  std::size_t start = 0;  // of text not yet put down
+  const auto put = [&](std::size_t at, std::size_t length, Piece piece) {
+    if (count + 2 >= kMaxPieces) detail::spelling_error("too many pieces");
+    if (at > start) pieces[count++] = {Piece::Kind::kText, 0, 0, text.substr(start, at - start)};
+    if (length > 0) pieces[count++] = piece;
+    start = at + length;
+  };
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '$') {
+      put(i, 2, {detail::modifier_piece(text[i + 1]), 0, 0, {}});
+      ++i;
+      continue;
+    }
+    if (i == 0 || !detail::is_one_of(text[i - 1], kBefore)) continue;
+    const bool numbered = text[i] == 'd' && i + 1 < text.size() && detail::is_one_of(text[i + 1], "0123");
+    const std::size_t end = i + 1 + numbered;
+    if (end < text.size() && !detail::is_one_of(text[end], kAfter)) continue;
+    Piece piece;
+    if (text[i] == 'd') {
+      piece = detail::slot_piece(Piece::Kind::kResults, results,
+                                 numbered ? static_cast<std::size_t>(text[i + 1] - '0') : 0);
+    } else if (detail::is_one_of(text[i], kOperands)) {
+      piece = detail::slot_piece(Piece::Kind::kOperands, operands, kOperands.find(text[i]));
+    } else {
+      continue;
+    }
+    // "[a]" and "{a}" are one piece with their brackets; "{a, b}" is text around two.
+    const char before = text[i - 1];
+    const char after = end < text.size() ? text[end] : ' ';
+    if (before == '[' && after == ']') piece.kind = Piece::Kind::kAddress;
+    const bool bracketed = (before == '[' && after == ']') || (before == '{' && after == '}');
+    put(i - bracketed, end - i + 2u * bracketed, piece);
+    i = end - !bracketed;
+  }
+  put(text.size(), 0, {});
+  return pieces;
+}
+
+}  // namespace ptxgen
