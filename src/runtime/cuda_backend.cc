@@ -2,13 +2,13 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/ascii.h"
-#include "absl/synchronization/mutex.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/backend.h"
 #include "src/runtime/driver.h"
@@ -161,19 +161,19 @@ class CudaBackend final : public Backend {
   const CUdevice device_;
   const CUcontext context_;
 
-  mutable absl::Mutex mutex_;
-  absl::Status lost_ ABSL_GUARDED_BY(mutex_);  // the error that ended the context
+  mutable std::mutex mutex_;  // guards lost_
+  absl::Status lost_;         // the error that ended the context
 };
 
 absl::Status CudaBackend::health() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return lost_;
 }
 
 absl::Status CudaBackend::check(CUresult result, absl::string_view doing) {
   if (result == CUDA_SUCCESS) return absl::OkStatus();
   absl::Status status = driver_.status(result, doing);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   if (lost_.ok()) {
     if (!is_sticky(result)) return status;
     lost_ = absl::Status(

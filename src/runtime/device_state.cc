@@ -9,7 +9,7 @@ namespace ptxgen::internal {
 
 bool DeviceState::this_thread_records() const {
   if (recordings_.load(std::memory_order_acquire) == 0) return false;
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return std::find(recorders_.begin(), recorders_.end(), std::this_thread::get_id()) != recorders_.end();
 }
 
@@ -21,13 +21,13 @@ absl::Status DeviceState::refuse_while_recording(absl::string_view doing) const 
 
 void DeviceState::release(std::function<void(Backend&)> end) {
   if (!this_thread_records()) return end(*backend_);
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   released_.emplace_back(std::this_thread::get_id(), std::move(end));
 }
 
 absl::Status DeviceState::begin_capture(Handle stream) {
   if (absl::Status s = backend_->begin_capture(stream); !s.ok()) return s;
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   recorders_.push_back(std::this_thread::get_id());
   ++recordings_;
   return absl::OkStatus();
@@ -42,7 +42,7 @@ absl::StatusOr<Handle> DeviceState::end_capture(Handle stream) {
 
   std::vector<std::function<void(Backend&)>> due;
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     recorders_.erase(std::find(recorders_.begin(), recorders_.end(), self));
     --recordings_;
     if (std::find(recorders_.begin(), recorders_.end(), self) == recorders_.end()) {

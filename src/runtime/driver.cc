@@ -4,11 +4,10 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
-#include "absl/base/const_init.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/synchronization/mutex.h"
 #include "src/runtime/driver_version.h"
 
 namespace ptxgen::internal {
@@ -100,11 +99,11 @@ absl::Status Driver::status(CUresult result, absl::string_view doing) const {
 }
 
 absl::StatusOr<const Driver*> open_driver(const std::string& path) {
-  static absl::Mutex mutex(absl::kConstInit);
+  static std::mutex mutex;
   // Left to the end of the process, after static destructors.
   static auto& opened = *new std::map<std::string, std::unique_ptr<Driver>>();
 
-  absl::MutexLock lock(&mutex);
+  const std::lock_guard lock(mutex);
   std::unique_ptr<Driver>& driver = opened[path];
   if (driver == nullptr) {
     absl::StatusOr<std::unique_ptr<Driver>> loaded = load_driver(path);

@@ -4,12 +4,12 @@
 #include <cstring>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/synchronization/mutex.h"
 #include "ptxgen/emulator.h"
 #include "src/runtime/backend.h"
 
@@ -20,15 +20,15 @@ using Clock = std::chrono::steady_clock;
 using Work = std::function<absl::Status()>;
 
 struct EmulatedStream {
-  absl::Mutex mutex;
-  bool recording ABSL_GUARDED_BY(mutex) = false;
-  std::vector<Work> recorded ABSL_GUARDED_BY(mutex);
+  std::mutex mutex;  // guards all of it
+  bool recording = false;
+  std::vector<Work> recorded;
 };
 
 struct EmulatedEvent {
-  absl::Mutex mutex;
-  bool happened ABSL_GUARDED_BY(mutex) = false;
-  Clock::time_point time ABSL_GUARDED_BY(mutex);
+  std::mutex mutex;  // guards all of it
+  bool happened = false;
+  Clock::time_point time;
 };
 
 struct EmulatedGraph {
@@ -111,7 +111,7 @@ class EmulatorBackend final : public Backend {
   absl::Status submit(Handle stream, DoWork work) {
     if (stream == nullptr) return work();
     EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
-    absl::MutexLock lock(&queue.mutex);  // two threads that share a stream take turns
+    const std::lock_guard lock(queue.mutex);  // two threads that share a stream take turns
     if (!queue.recording) return work();
     queue.recorded.push_back(std::move(work));
     return absl::OkStatus();
@@ -139,7 +139,7 @@ absl::Status EmulatorBackend::copy(std::uint64_t to, std::uint64_t from, std::ui
 absl::Status EmulatorBackend::record(Handle event, Handle stream) {
   return submit(stream, [event] {
     EmulatedEvent& mark = *static_cast<EmulatedEvent*>(event);
-    absl::MutexLock lock(&mark.mutex);
+    const std::lock_guard lock(mark.mutex);
     mark.happened = true;
     mark.time = Clock::now();
     return absl::OkStatus();
@@ -150,7 +150,7 @@ absl::StatusOr<float> EmulatorBackend::elapsed_ms(Handle start, Handle end) {
   std::array<Clock::time_point, 2> times;
   for (std::size_t i = 0; i < times.size(); ++i) {
     EmulatedEvent& event = *static_cast<EmulatedEvent*>(i == 0 ? start : end);
-    absl::MutexLock lock(&event.mutex);
+    const std::lock_guard lock(event.mutex);
     if (!event.happened)
       return absl::FailedPreconditionError("measuring between two events: one was never recorded");
     times[i] = event.time;
@@ -218,7 +218,7 @@ absl::Status EmulatorBackend::launch(Handle function, const LaunchShape& shape,
 
 absl::Status EmulatorBackend::begin_capture(Handle stream) {
   EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
-  absl::MutexLock lock(&queue.mutex);
+  const std::lock_guard lock(queue.mutex);
   if (queue.recording)
     return absl::FailedPreconditionError("beginning to record a stream: it is being recorded");
   queue.recording = true;
@@ -227,7 +227,7 @@ absl::Status EmulatorBackend::begin_capture(Handle stream) {
 
 absl::StatusOr<Handle> EmulatorBackend::end_capture(Handle stream) {
   EmulatedStream& queue = *static_cast<EmulatedStream*>(stream);
-  absl::MutexLock lock(&queue.mutex);
+  const std::lock_guard lock(queue.mutex);
   if (!queue.recording)
     return absl::FailedPreconditionError("ending the recording of a stream: it is not being recorded");
   queue.recording = false;

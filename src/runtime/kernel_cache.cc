@@ -2,12 +2,11 @@
 
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <shared_mutex>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
-#include "absl/synchronization/mutex.h"
-#include "absl/synchronization/notification.h"
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/device_state.h"
@@ -26,10 +25,15 @@ struct CachedKernel {
   const std::size_t hash;
   const std::string key;
 
-  absl::Notification done;
+  std::atomic<bool> done = false;  // waited for, so that a hit costs one load
   absl::Status status;
   GeneratedKernel generated;
   std::optional<Function> function;  // there when the status is ok
+
+  void finish() {
+    done.store(true, std::memory_order_release);
+    done.notify_all();
+  }
 
   mutable std::atomic<std::uint32_t> dumped = 0;  // the dump_wanted_ it was last written for
 };
@@ -64,8 +68,8 @@ struct KeyEqual {
 constexpr std::size_t kShards = 16;
 
 struct alignas(64) Shard {
-  absl::Mutex mutex;
-  absl::flat_hash_set<KernelPtr, KeyHash, KeyEqual> kernels ABSL_GUARDED_BY(mutex);
+  std::shared_mutex mutex;  // guards kernels
+  absl::flat_hash_set<KernelPtr, KeyHash, KeyEqual> kernels;
   std::atomic<std::uint64_t> hits = 0;
 };
 
@@ -98,15 +102,16 @@ class KernelStore {
 
   KernelDump dump_;
   std::atomic<std::uint32_t> dump_wanted_ =
-      0;  // counts the set_dump() that name a folder; 0 while none is named
-  absl::Mutex dump_mutex_;
-  std::uint32_t dumps_named_ ABSL_GUARDED_BY(dump_mutex_) = 0;
-  std::string dump_folder_ ABSL_GUARDED_BY(dump_mutex_);
+      0;                   // counts the set_dump() that name a folder; 0 while none is named
+  std::mutex dump_mutex_;  // guards the two below
+  std::uint32_t dumps_named_ = 0;
+  std::string dump_folder_;
 };
 
 std::string describe_environment(const DeviceProperties& device, Codegen codegen) {
   std::string text;
-  str_append(&text, "; codegen ", ptxgen::detail::field_text(codegen), ", ", device.target.to_string(), ", PTX ISA ", device.highest_isa.to_string());
+  str_append(&text, "; codegen ", ptxgen::detail::field_text(codegen), ", ", device.target.to_string(),
+             ", PTX ISA ", device.highest_isa.to_string());
   if (device.kind == DeviceKind::kCuda)
     str_append(&text, ", driver ", driver_version_text(device.driver_version));
   if (device.kind == DeviceKind::kEmulator) text += ", emulator";
@@ -124,7 +129,7 @@ KernelStore::KernelStore(const Device& device, const KernelCacheOptions& options
 }
 
 void KernelStore::set_dump(std::string folder) {
-  absl::MutexLock lock(&dump_mutex_);
+  const std::lock_guard lock(dump_mutex_);
   dump_folder_ = std::move(folder);
   dump_wanted_ = dump_folder_.empty() ? 0 : ++dumps_named_;
 }
@@ -134,7 +139,7 @@ absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const D
   Shard& shard = shard_of(probe.hash);
   KernelPtr kernel;
   {
-    absl::ReaderMutexLock lock(&shard.mutex);
+    const std::shared_lock lock(shard.mutex);
     const auto it = shard.kernels.find(probe);
     if (it != shard.kernels.end()) kernel = *it;
   }
@@ -144,7 +149,7 @@ absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const D
   if (absl::Status s = state.refuse_while_recording("compiling a kernel"); !s.ok()) return s;
   auto candidate = std::make_shared<CachedKernel>(descriptor, probe.hash, descriptor.text() + environment_);
   {
-    absl::MutexLock lock(&shard.mutex);
+    const std::lock_guard lock(shard.mutex);
     kernel = *shard.kernels.insert(candidate).first;
   }
   return kernel == candidate ? compile(shard, std::move(kernel)) : found(shard, std::move(kernel));
@@ -152,7 +157,7 @@ absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const D
 
 absl::StatusOr<KernelPtr> KernelStore::found(Shard& shard, KernelPtr kernel) {
   shard.hits.fetch_add(1, std::memory_order_relaxed);
-  kernel->done.WaitForNotification();
+  kernel->done.wait(false, std::memory_order_acquire);
   if (!kernel->status.ok()) return kernel->status;
   if (dump_wanted_.load(std::memory_order_relaxed) != kernel->dumped.load(std::memory_order_relaxed))
     dump(*kernel);
@@ -163,7 +168,7 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
   ++compiles_;
   const absl::Status status = compile(*kernel);
   if (status.ok()) {
-    kernel->done.Notify();
+    kernel->finish();
     return kernel;
   }
   ++failures_;
@@ -172,10 +177,10 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
     dump_.write_error(folder, kernel->key, kernel->status);
   }
   {
-    absl::MutexLock lock(&shard.mutex);
+    const std::lock_guard lock(shard.mutex);
     shard.kernels.erase(kernel);  // the next to ask tries again
   }
-  kernel->done.Notify();
+  kernel->finish();
   return kernel->status;
 }
 
@@ -193,7 +198,7 @@ absl::Status KernelStore::compile(CachedKernel& kernel) {
 }
 
 std::string KernelStore::dump_folder(const CachedKernel& kernel) {
-  absl::MutexLock lock(&dump_mutex_);
+  const std::lock_guard lock(dump_mutex_);
   if (dump_folder_.empty()) return "";
   return KernelDump::folder_of(dump_folder_, kernel.descriptor->name(), kernel.key);
 }

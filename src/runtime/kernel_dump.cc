@@ -76,19 +76,19 @@ void KernelDump::write_error(const std::string& folder, const std::string& key, 
 
 void KernelDump::note(const absl::Status& status) {
   if (status.ok()) return;
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   status_ = status;
 }
 
 absl::Status KernelDump::status() const {
-  absl::MutexLock lock(&mutex_);
+  const std::lock_guard lock(mutex_);
   return status_;
 }
 
 std::optional<std::string> KernelDump::ptxas_log(const std::string& ptx) {
   std::optional<Ptxas> ptxas;
   {
-    absl::MutexLock lock(&mutex_);
+    const std::lock_guard lock(mutex_);
     if (!ptxas_.has_value()) ptxas_ = Ptxas::find();
     if (!ptxas_->ok()) {
       // No ptxas is no failure; one that is named and cannot be run is.

@@ -1,13 +1,12 @@
 // Writes what a kernel is made of, for people: one folder a key.
 #pragma once
 
+#include <mutex>
 #include <optional>
 #include <string>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/synchronization/mutex.h"
 #include "ptxgen/kernel_type.h"
 #include "src/runtime/ptxas.h"
 
@@ -35,9 +34,9 @@ class KernelDump {
   std::optional<std::string> ptxas_log(const std::string& ptx);
 
   const Target target_;
-  mutable absl::Mutex mutex_;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);
-  std::optional<absl::StatusOr<Ptxas>> ptxas_ ABSL_GUARDED_BY(mutex_);
+  mutable std::mutex mutex_;  // guards the two below
+  absl::Status status_;
+  std::optional<absl::StatusOr<Ptxas>> ptxas_;
 };
 
 }  // namespace ptxgen::internal
