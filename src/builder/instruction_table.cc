@@ -4,8 +4,16 @@ namespace ptxgen {
 namespace {
 
 template <class... Rules>
-constexpr std::array<Rule, Row::kMaxSlots> slots(Rules... rules) {
-  return {rules...};
+constexpr Slots slots(Rules... rules) {
+  Slots result{{rules...}, 0, false};
+  for (const Rule rule : result.rules) {
+    if (rule == Rule::V) {
+      result.vector = true;
+    } else if (rule != Rule::None) {
+      result.registers = static_cast<u8>(result.registers + count_of(rule));
+    }
+  }
+  return result;
 }
 
 constexpr PtxIsa isa(int version) {
@@ -38,7 +46,7 @@ using enum Rule;  // where the rows are expanded, T, W, u32 ... are rules
 
 // Split where the row stands, so that a spelling the printer cannot follow does not compile.
 #define PTXGEN_ROW(form, id, method, kind, types, results, operands, spelling, ...) \
-  constexpr Spelling kSpelling_##id = split(spelling, slots results, slots operands);
+  constexpr Spelling kSpelling_##id = split(spelling, (slots results).rules, (slots operands).rules);
 #include "ptxgen/instruction_table.inc"
 
 constexpr std::array<Row, kNumRows> kRows = {{

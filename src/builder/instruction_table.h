@@ -9,27 +9,29 @@
 
 namespace ptxgen {
 
-struct Row {
-  static constexpr std::size_t kMaxSlots = 5;
+// The operands, or the results, of a row.
+struct Slots {
+  static constexpr std::size_t kMax = 5;
 
+  std::array<Rule, kMax> rules = {};  // up to the first None
+  u8 registers = 0;                   // that they stand for ...
+  bool vector = false;                // ... and with Rule::V as many more as the vector modifier says
+
+  constexpr u32 count(u8 vector_width) const { return registers + (vector ? vector_width : 0u); }
+};
+
+struct Row {
   std::string_view id;
   std::string_view method;
   Kind kind;
   RowTypes types;
-  std::array<Rule, kMaxSlots> results, operands;  // up to the first None
+  Slots results, operands;
   std::string_view spelling;
   PtxIsa isa;
   Target target;
   std::string_view section;
   const Spelling* pieces;  // of `spelling`
 };
-
-// How many registers `rules` stand for.
-constexpr u32 count_of(const std::array<Rule, Row::kMaxSlots>& rules, u8 vector) {
-  u32 count = 0;
-  for (const Rule rule : rules) count += rule == Rule::None ? 0 : rule == Rule::V ? vector : count_of(rule);
-  return count;
-}
 
 const Row& row(Op op);
 

@@ -1,12 +1,27 @@
 // The spelling column of the instruction table, split at compile time into literal text and placeholders.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 
 #include "ptxgen/ir.h"
 
 namespace ptxgen {
+
+// A few characters that are copied as 16 bytes at once, whatever their number.
+struct ShortText {
+  static constexpr std::size_t kMax = 16;
+
+  std::array<char, kMax> bytes = {};
+  u8 size = 0;
+
+  constexpr ShortText() = default;
+  constexpr ShortText(std::string_view text)
+      : size(static_cast<u8>(text.size())) {  // NOLINT: implicit by design
+    for (std::size_t i = 0; i < text.size(); ++i) bytes[i] = text[i];
+  }
+};
 
 struct Piece {
   enum class Kind : u8 {
@@ -27,9 +42,9 @@ struct Piece {
     kAddress,   // [a], [b]
   };
   Kind kind = Kind::kEnd;
-  u8 first = 0;           // register, of all the results or operands
-  u8 count = 0;           // registers; 0: as many as the vector modifier says
-  std::string_view text;  // of kText
+  u8 first = 0;    // register, of all the results or operands
+  u8 count = 0;    // registers; 0: as many as the vector modifier says
+  ShortText text;  // of kText
 };
 
 inline constexpr std::size_t kMaxPieces = 24;
@@ -88,8 +103,11 @@ constexpr Spelling split(std::string_view text, const std::array<Rule, N>& resul
   std::size_t count = 0;
   std::size_t start = 0;  // of text not yet put down
   const auto put = [&](std::size_t at, std::size_t length, Piece piece) {
-    if (count + 2 >= kMaxPieces) detail::spelling_error("too many pieces");
-    if (at > start) pieces[count++] = {Piece::Kind::kText, 0, 0, text.substr(start, at - start)};
+    if (count + (at - start) / ShortText::kMax + 3 > kMaxPieces) detail::spelling_error("too many pieces");
+    for (std::size_t chunk = 0; start < at; start += chunk) {
+      chunk = std::min(at - start, ShortText::kMax);
+      pieces[count++] = {Piece::Kind::kText, 0, 0, text.substr(start, chunk)};
+    }
     if (length > 0) pieces[count++] = piece;
     start = at + length;
   };

@@ -18,12 +18,16 @@ namespace ptxgen {
 namespace {
 
 // Appends to one growing buffer. A kernel is some thousand pieces of a few characters, so those are copied in
-// place, without a call.
+// place, without a call: always 16 bytes, of which the next piece overwrites what was too much.
 class Writer {
  public:
   void text(std::string_view part) {
-    copy(room(part.size()), part.data(), part.size());
+    std::memcpy(room(part.size()), part.data(), part.size());
     end_ += part.size();
+  }
+  void text(const ShortText& part) {
+    std::memcpy(room(ShortText::kMax), part.bytes.data(), ShortText::kMax);
+    end_ += part.size;
   }
   void character(char c) {
     *room(1) = c;
@@ -57,26 +61,6 @@ class Writer {
     end_ = static_cast<std::size_t>(std::to_chars(at, at + kNumberRoom, value, base).ptr - text_.get());
   }
 
-  // Up to 16 bytes as two moves that may overlap.
-  static void copy(char* to, const char* from, std::size_t bytes) {
-    if (bytes > 16) {
-      std::memcpy(to, from, bytes);
-    } else if (bytes >= 8) {
-      copy_ends<8>(to, from, bytes);
-    } else if (bytes >= 4) {
-      copy_ends<4>(to, from, bytes);
-    } else if (bytes > 0) {
-      to[0] = from[0];
-      to[bytes / 2] = from[bytes / 2];
-      to[bytes - 1] = from[bytes - 1];
-    }
-  }
-  template <std::size_t N>
-  static void copy_ends(char* to, const char* from, std::size_t bytes) {
-    std::memcpy(to, from, N);
-    std::memcpy(to + bytes - N, from + bytes - N, N);
-  }
-
   char* room(std::size_t bytes) {
     if (end_ + bytes > size_) grow(bytes);
     return text_.get() + end_;
@@ -96,11 +80,27 @@ class Writer {
 // Register classes by width, as PTX names them.
 enum class RegisterClass : u8 { kPred, kB16, kB32, kB64 };
 struct RegisterClassInfo {
-  std::string_view prefix;
+  ShortText prefix;
   std::string_view type;
 };
-constexpr std::array<RegisterClassInfo, 4> kRegisterClasses = {
-    {{"%p", ".pred"}, {"%rs", ".b16"}, {"%r", ".b32"}, {"%rd", ".b64"}}};
+constexpr std::array<RegisterClassInfo, 4> kRegisterClasses = {{{std::string_view("%p"), ".pred"},
+                                                                {std::string_view("%rs"), ".b16"},
+                                                                {std::string_view("%r"), ".b32"},
+                                                                {std::string_view("%rd"), ".b64"}}};
+
+// The names of types, ready to copy.
+struct TypeText {
+  ShortText name, memory, bits;
+};
+constexpr auto kTypeText = [] {
+  std::array<TypeText, kTypeInfo.size()> texts;
+  for (std::size_t i = 0; i < texts.size(); ++i)
+    texts[i] = {kTypeInfo[i].name, kTypeInfo[i].memory, kTypeInfo[i].bits};
+  return texts;
+}();
+constexpr const TypeText& text_of(Type type) {
+  return kTypeText[static_cast<std::size_t>(type)];
+}
 
 RegisterClass class_of(Type type) {
   if (type == Type::kPred) return RegisterClass::kPred;
@@ -329,10 +329,10 @@ class EntryPrinter {
     for (const Piece* piece = row(i.op).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
       switch (piece->kind) {
         case Piece::Kind::kText: out_.text(piece->text); break;
-        case Piece::Kind::kType: out_.text(info(i.type).name); break;
-        case Piece::Kind::kBits: out_.text(info(i.type).bits); break;
-        case Piece::Kind::kMemory: out_.text(info(i.type).memory); break;
-        case Piece::Kind::kTo: out_.text(info(i.to).name); break;
+        case Piece::Kind::kType: out_.text(text_of(i.type).name); break;
+        case Piece::Kind::kBits: out_.text(text_of(i.type).bits); break;
+        case Piece::Kind::kMemory: out_.text(text_of(i.type).memory); break;
+        case Piece::Kind::kTo: out_.text(text_of(i.to).name); break;
         case Piece::Kind::kVector:
           out_.text(i.modifiers.vector == 1 ? "" : i.modifiers.vector == 2 ? ".v2" : ".v4");
           break;
