@@ -22,6 +22,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ptxgen/export.h"
+#include "ptxgen/launch_shape.h"
 #include "ptxgen/target.h"
 
 namespace ptxgen::emulator {
@@ -29,14 +30,6 @@ namespace ptxgen::emulator {
 struct Code;           // a module decoded for execution; internal
 struct Allocation;     // one piece of emulated global memory; internal
 class MemorySnapshot;  // what a running launch sees of a Memory; internal
-
-// An extent or a position in a grid or a CTA, as %ntid, %tid, %nctaid and %ctaid spell it.
-struct Dim3 {
-  std::uint32_t x = 1, y = 1, z = 1;
-
-  constexpr std::uint64_t count() const { return std::uint64_t{x} * y * z; }
-  constexpr bool operator==(const Dim3&) const = default;
-};
 
 struct ParamInfo {
   std::string name;
@@ -120,7 +113,7 @@ class PTXGEN_API Memory {
 struct LaunchConfig {
   Dim3 grid;
   Dim3 block;
-  std::uint32_t dynamic_shared_bytes = 0;
+  std::uint64_t dynamic_shared_bytes = 0;
   absl::Span<const std::byte> params;  // every parameter at its ParamInfo::offset
 };
 

@@ -22,14 +22,10 @@
 
 namespace ptxgen {
 
-// Static shared memory of a CTA ends here; more is dynamic (PTX ISA 5.1.7; CUDA programming guide, compute
-// capabilities).
-inline constexpr u32 kMaxStaticSharedBytes = 48 * 1024;
-
 // What code is generated for: the device's target, and the highest PTX ISA its driver accepts.
 struct BuildOptions {
   Target target = kBaseTarget;
-  PtxIsa max_isa = {9, 0};
+  PtxIsa max_isa = kNewestIsa;
 };
 
 class PTXGEN_API KernelBuilder {

@@ -14,6 +14,8 @@ struct Dim3 {
 
   constexpr bool operator==(const Dim3&) const = default;
   constexpr bool empty() const { return x == 0 || y == 0 || z == 0; }
+  // The product; it wraps for extents far beyond what a launch accepts.
+  constexpr std::uint64_t count() const { return x * y * z; }
 };
 
 struct LaunchShape {

@@ -13,13 +13,13 @@
 namespace ptxgen {
 namespace {
 
-// Of every target from sm_75 on (CUDA programming guide, "Compute Capabilities").
-constexpr u32 kMaxThreadsPerCta = 1024;
-constexpr u32 kMaxCtaDepth = 64;
-constexpr u32 kMaxCtasPerSm = 32;
+constexpr u32 kMaxCtasPerSm = [] {
+  u32 most = 0;
+  for (const TargetInfo& info : kTargets) most = std::max(most, info.limits.ctas_per_sm);
+  return most;
+}();
 // What ptxas can be held to: it raises a lower limit to 24.
 constexpr u32 kMinRegistersPerThread = 24;
-constexpr u32 kMaxRegistersPerThread = 255;
 
 bool is_identifier(std::string_view name) {
   const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
@@ -402,10 +402,9 @@ void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRe
 
 void KernelBuilder::maxntid(u32 x, u32 y, u32 z, SourceLocation where) {
   const u64 threads = static_cast<u64>(x) * y * z;
-  if (threads == 0 || x > kMaxThreadsPerCta || y > kMaxThreadsPerCta || z > kMaxCtaDepth ||
-      threads > kMaxThreadsPerCta) {
+  if (threads == 0 || x > kMaxBlock.x || y > kMaxBlock.y || z > kMaxBlock.z || threads > kMaxThreadsPerCta) {
     mistake(where, str_cat("maxntid(", x, ", ", y, ", ", z, "): a CTA has 1 to ", kMaxThreadsPerCta,
-                           " threads, at most ", kMaxCtaDepth, " of them in z"));
+                           " threads, at most ", kMaxBlock.z, " of them in z"));
   }
   kernel_.bounds.maxntid[0] = x;
   kernel_.bounds.maxntid[1] = y;

@@ -23,4 +23,11 @@ absl::StatusOr<Target> Target::parse(std::string_view text) {
   return absl::InvalidArgumentError(message);
 }
 
+const TargetLimits& limits(Target target) {
+  for (const TargetInfo& info : kTargets) {
+    if (info.target.sm == target.sm) return info.limits;
+  }
+  return kTargets.front().limits;
+}
+
 }  // namespace ptxgen

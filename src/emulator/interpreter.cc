@@ -38,9 +38,7 @@ std::string to_string(Dim3 at) {
 }
 
 Dim3 position(std::uint64_t linear, Dim3 extent) {
-  return {static_cast<std::uint32_t>(linear % extent.x),
-          static_cast<std::uint32_t>(linear / extent.x % extent.y),
-          static_cast<std::uint32_t>(linear / extent.x / extent.y)};
+  return {linear % extent.x, linear / extent.x % extent.y, linear / extent.x / extent.y};
 }
 
 std::string place(const Launch& launch, std::uint32_t instruction) {
@@ -129,12 +127,12 @@ void Cta::fill_specials(Warp& w) {
   for (const SpecialSlot& s : launch->code->specials) {
     w.written[s.slot.id] = kAllLanes;
     for (unsigned lane = 0; lane < kWarpSize; ++lane) {
-      w.lanes<std::uint32_t>(s.slot)[lane] = special_value(w, lane, s.special);
+      w.lanes<std::uint32_t>(s.slot)[lane] = static_cast<std::uint32_t>(special_value(w, lane, s.special));
     }
   }
 }
 
-std::uint32_t Cta::special_value(const Warp& w, unsigned lane, Special special) const {
+std::uint64_t Cta::special_value(const Warp& w, unsigned lane, Special special) const {
   const Dim3 tid = position(w.thread(lane), launch->config.block);
   const LaneMask self = LaneMask{1} << lane;
   switch (special) {
@@ -163,7 +161,7 @@ std::uint32_t Cta::special_value(const Warp& w, unsigned lane, Special special) 
     case Special::kNsmid:
     case Special::kOne: return 1;
     case Special::kDynamicSmemSize: return launch->config.dynamic_shared_bytes;
-    case Special::kTotalSmemSize: return static_cast<std::uint32_t>(launch->shared_bytes);
+    case Special::kTotalSmemSize: return launch->shared_bytes;
   }
   return 0;
 }

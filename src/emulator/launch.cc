@@ -11,28 +11,14 @@
 namespace ptxgen::emulator {
 namespace {
 
-constexpr std::uint64_t kMaxStaticShared = 48 * 1024;
 constexpr std::uint64_t kMaxLocal = 512 * 1024;
 
-// CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": shared memory of a thread
-// block.
-std::uint64_t max_shared(Target target) {
-  switch (target.sm) {
-    case 70:
-    case 72: return 96 * 1024;
-    case 75: return 64 * 1024;
-    case 80:
-    case 87: return 163 * 1024;
-    case 86:
-    case 89:
-    case 120:
-    case 121: return 99 * 1024;
-    case 90:
-    case 100:
-    case 103:
-    case 110: return 227 * 1024;
-    default: return kMaxStaticShared;
-  }
+bool fits(const Dim3& value, const Dim3& bound) {
+  return !value.empty() && value.x <= bound.x && value.y <= bound.y && value.z <= bound.z;
+}
+
+std::string by(const Dim3& extent) {
+  return str_cat(extent.x, " by ", extent.y, " by ", extent.z);
 }
 
 absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
@@ -40,13 +26,12 @@ absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
     return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name, "': ", what...));
   };
   const Dim3 grid = config.grid, block = config.block;
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7fffffffu || grid.y > 65535 || grid.z > 65535) {
-    return refuse("grid ", to_string(grid), "; allowed are 1 to 2147483647 by 65535 by 65535 CTAs");
+  if (!fits(grid, kMaxGrid)) {
+    return refuse("grid ", to_string(grid), "; allowed are 1 to ", by(kMaxGrid), " CTAs");
   }
-  if (block.x == 0 || block.y == 0 || block.z == 0 || block.x > 1024 || block.y > 1024 || block.z > 64 ||
-      block.count() > 1024) {
-    return refuse("block ", to_string(block),
-                  "; allowed are 1 to 1024 by 1024 by 64 threads and 1024 in all");
+  if (!fits(block, kMaxBlock) || block.count() > kMaxThreadsPerCta) {
+    return refuse("block ", to_string(block), "; allowed are 1 to ", by(kMaxBlock), " threads and ",
+                  kMaxThreadsPerCta, " in all");
   }
   if (info.max_threads && block.count() > info.max_threads->count()) {
     return refuse("block ", to_string(block), " has ", block.count(), " threads; its .maxntid allows ",
@@ -63,17 +48,17 @@ absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
 
 absl::Status check_memory(const EntryInfo& info, const Executable& code, const LaunchConfig& config,
                           Target device) {
-  if (code.static_shared_bytes > kMaxStaticShared) {
+  if (code.static_shared_bytes > kMaxStaticSharedBytes) {
     return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ", code.static_shared_bytes,
-                                              " bytes of shared memory; ", kMaxStaticShared,
+                                              " bytes of shared memory; ", kMaxStaticSharedBytes,
                                               " is the most, more must be dynamic (.extern .shared)"));
   }
-  const std::uint64_t shared = code.static_shared_bytes + config.dynamic_shared_bytes;
-  if (shared > max_shared(device)) {
-    return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name, "': ", shared,
-                                              " bytes of shared memory (", code.static_shared_bytes,
-                                              " static, ", config.dynamic_shared_bytes, " dynamic); ",
-                                              device.to_string(), " allows ", max_shared(device), " a CTA"));
+  const std::uint64_t most = limits(device).shared_bytes_per_cta();  // never below the static limit
+  if (config.dynamic_shared_bytes > most - code.static_shared_bytes) {
+    return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name,
+                                              "': ", code.static_shared_bytes, " bytes of static and ",
+                                              config.dynamic_shared_bytes, " of dynamic shared memory; ",
+                                              device.to_string(), " allows ", most, " a CTA"));
   }
   if (code.function->local_bytes > kMaxLocal) {
     return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ",

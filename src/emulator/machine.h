@@ -251,7 +251,7 @@ struct Cta {
  private:
   void start(std::uint64_t linear);
   void fill_specials(Warp& warp);
-  std::uint32_t special_value(const Warp& warp, unsigned lane, Special special) const;
+  std::uint64_t special_value(const Warp& warp, unsigned lane, Special special) const;
   // Executes at most `budget` operations of the warp; true when it executed any.
   bool run_warp(Warp& warp, std::uint64_t budget);
   bool step(Warp& warp);

@@ -296,11 +296,10 @@ class Parser : public OperandParser {
       return absl::OkStatus();
     }
     Dim3 extent;
-    for (std::uint32_t* axis : {&extent.x, &extent.y, &extent.z}) {
-      std::uint64_t value = 0;
+    for (std::uint64_t* axis : {&extent.x, &extent.y, &extent.z}) {
+      std::uint64_t& value = *axis;
       RETURN_IF_ERROR(expect_integer(value, str_cat("the number after ", directive)));
       if (value == 0 || value > 0x7fffffff) return error(str_cat(directive, " must be from 1 to 2147483647"));
-      *axis = static_cast<std::uint32_t>(value);
       if (!accept(',')) break;
     }
     if (directive == ".maxntid") {
@@ -308,9 +307,9 @@ class Parser : public OperandParser {
     } else if (directive == ".reqntid") {
       info.required_threads = extent;
     } else if (directive == ".minnctapersm") {
-      info.min_ctas_per_sm = extent.x;
+      info.min_ctas_per_sm = static_cast<std::uint32_t>(extent.x);
     } else if (directive == ".maxnreg") {
-      info.max_registers = extent.x;
+      info.max_registers = static_cast<std::uint32_t>(extent.x);
     } else if (directive == ".reqnctapercluster" || directive == ".maxclusterrank") {
       if (extent.count() != 1) return error("clusters of more than one CTA are not emulated");
     } else if (directive != ".maxnctapersm") {

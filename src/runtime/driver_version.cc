@@ -27,6 +27,7 @@ constexpr std::array<DriverIsa, 12> kDriverIsas = {{
     {12090, {8, 8}},
     {13000, {9, 0}},
 }};
+static_assert(kDriverIsas.back().isa == kNewestIsa);
 
 }  // namespace
 

@@ -45,11 +45,6 @@ struct EmulatedModule {
   std::vector<EmulatedFunction> functions;  // one an entry
 };
 
-emulator::Dim3 narrow(const Dim3& dim) {
-  return {static_cast<std::uint32_t>(dim.x), static_cast<std::uint32_t>(dim.y),
-          static_cast<std::uint32_t>(dim.z)};
-}
-
 class EmulatorBackend final : public Backend {
  public:
   EmulatorBackend(DeviceProperties properties, std::uint32_t threads)
@@ -207,11 +202,10 @@ absl::Status EmulatorBackend::launch(Handle function, const LaunchShape& shape,
   }
   // Programmatic dependent launch permits an overlap and asks for none.
   return submit(stream, [this, callee, shape, params = std::move(params)] {
-    const emulator::LaunchConfig config = {
-        .grid = narrow(shape.grid),
-        .block = narrow(shape.block),
-        .dynamic_shared_bytes = static_cast<std::uint32_t>(shape.dynamic_shared_bytes),
-        .params = params};
+    const emulator::LaunchConfig config = {.grid = shape.grid,
+                                           .block = shape.block,
+                                           .dynamic_shared_bytes = shape.dynamic_shared_bytes,
+                                           .params = params};
     return emulator::launch(*callee.program, callee.entry->name, config, memory_, options_).status();
   });
 }
@@ -243,21 +237,6 @@ absl::Status EmulatorBackend::launch_graph(Handle graph, Handle stream) {
   });
 }
 
-// The most shared memory of a CTA, in KiB (CUDA C++ Programming Guide, "Technical Specifications per Compute
-// Capability").
-std::uint64_t shared_kib_optin(std::uint16_t sm) {
-  switch (sm) {
-    case 75: return 64;
-    case 80:
-    case 87: return 163;
-    case 90:
-    case 100:
-    case 103:
-    case 110: return 227;
-    default: return 99;  // 86, 89, 120, 121
-  }
-}
-
 }  // namespace
 
 std::unique_ptr<Backend> open_emulator(Target target, std::uint32_t threads) {
@@ -267,13 +246,13 @@ std::unique_ptr<Backend> open_emulator(Target target, std::uint32_t threads) {
   properties.compute_major = target.sm / 10;
   properties.compute_minor = target.sm % 10;
   properties.target = target;
-  properties.highest_isa = {9, 0};
+  properties.highest_isa = kNewestIsa;
   properties.sm_count = threads;  // host threads that execute CTAs
-  properties.shared_bytes_per_block = 48 * 1024;
-  properties.shared_bytes_per_block_optin = shared_kib_optin(target.sm) * 1024;
-  properties.max_threads_per_block = 1024;
-  properties.max_block = {1024, 1024, 64};
-  properties.max_grid = {2147483647, 65535, 65535};
+  properties.shared_bytes_per_block = kMaxStaticSharedBytes;
+  properties.shared_bytes_per_block_optin = limits(target).shared_bytes_per_cta();
+  properties.max_threads_per_block = kMaxThreadsPerCta;
+  properties.max_block = kMaxBlock;
+  properties.max_grid = kMaxGrid;
   return std::make_unique<EmulatorBackend>(std::move(properties), threads);
 }
 

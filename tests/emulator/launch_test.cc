@@ -94,7 +94,7 @@ TEST_CASE("launches that a device refuses", "[emulator]") {
   Memory memory;
   const auto out = memory.allocate(4096, "out");
   const auto params = params_of(*out, *out, 1.0f, 1u);
-  const auto refusal = [&](std::string_view entry, Dim3 grid, Dim3 block, std::uint32_t shared = 0) {
+  const auto refusal = [&](std::string_view entry, Dim3 grid, Dim3 block, std::uint64_t shared = 0) {
     return failure(*program, entry,
                    {.grid = grid, .block = block, .dynamic_shared_bytes = shared, .params = params}, memory);
   };
@@ -105,6 +105,10 @@ TEST_CASE("launches that a device refuses", "[emulator]") {
   CHECK_THAT(refusal("fill", {1}, {64}), Contains(".reqntid requires (32,1,1)"));
   CHECK_THAT(refusal("saxpy", {0}, {32}), Contains("grid (0,1,1)"));
   CHECK_THAT(refusal("saxpy", {0x80000000u}, {32}), Contains("2147483647"));
+  CHECK_THAT(refusal("saxpy", {(std::uint64_t{1} << 32) + 1}, {32}), Contains("grid (4294967297,1,1)"));
+  CHECK_THAT(refusal("saxpy", {1}, {std::uint64_t{1} << 32, std::uint64_t{1} << 32}),
+             Contains("1024 in all"));
+  CHECK_THAT(refusal("saxpy", {1}, {32}, ~std::uint64_t{0}), Contains("18446744073709551615 of dynamic"));
   CHECK_THAT(refusal("saxpy", {1, 65536}, {32}), Contains("65535"));
   CHECK_THAT(refusal("saxpy", {1, 1, 65536}, {32}), Contains("65535"));
   CHECK_THAT(refusal("saxpy", {1}, {32}, 227 * 1024 + 1), Contains("sm_90 allows 232448"));

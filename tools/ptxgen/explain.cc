@@ -137,13 +137,9 @@ Table geometry_of(const Descriptor& descriptor, const GeneratedKernel& generated
 class Compiled {
  public:
   void add(const std::string& compiler, u32 registers, Json spilled, u32 ctas, u64 threads, Target target) {
-    const std::optional<SmLimits> limits = sm_limits(target);
-    Cell occupancy = Json();
-    if (limits) {
-      const double share = static_cast<double>(ctas * ((threads + 31) / 32)) / limits->warps;
-      occupancy = {Json(share), absl::StrFormat("%.0f %%", 100 * share)};
-    }
-    table_.add({compiler, registers, std::move(spilled), ctas, std::move(occupancy)});
+    const double share = static_cast<double>(ctas * ((threads + 31) / 32)) / limits(target).warps_per_sm;
+    table_.add({compiler, registers, std::move(spilled), ctas,
+                Cell{Json(share), absl::StrFormat("%.0f %%", 100 * share)}});
   }
   void unknown(const std::string& compiler, absl::string_view reason) {
     unknown_.push_back({{"compiler", compiler}, {"reason", std::string(reason)}});
@@ -176,14 +172,12 @@ absl::Status ask_ptxas(const GeneratedKernel& kernel, const LaunchShape& shape, 
   if (!report.ok()) return report.status();
   const PtxasEntry* entry = report->find(kernel.entry);
   if (entry == nullptr) return absl::InternalError(str_cat(ptxas->path(), " refused it: ", report->log));
-  const std::optional<SmLimits> limits = sm_limits(target);
-  if (!limits) return absl::NotFoundError(str_cat("no limits of ", target.to_string()));
   const u64 threads = shape.block.x * shape.block.y * shape.block.z;
-  compiled.add(
-      str_cat("ptxas for ", target.to_string()), entry->registers,
-      entry->spill_store_bytes + entry->spill_load_bytes,
-      ctas_per_sm(*limits, threads, entry->registers, entry->shared_bytes + shape.dynamic_shared_bytes),
-      threads, target);
+  compiled.add(str_cat("ptxas for ", target.to_string()), entry->registers,
+               entry->spill_store_bytes + entry->spill_load_bytes,
+               ctas_per_sm(limits(target), threads, entry->registers,
+                           entry->shared_bytes + shape.dynamic_shared_bytes),
+               threads, target);
   return absl::OkStatus();
 }
 
