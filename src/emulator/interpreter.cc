@@ -81,7 +81,7 @@ Cta::Cta(const Launch& l)
     : launch(&l),
       threads(static_cast<std::uint32_t>(l.config.block.count())),
       warps((threads + kWarpSize - 1) / kWarpSize),
-      shared(l.shared_bytes, l.code->shared_granule, l.options.check_races),
+      shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races),
       local(l.code->function->local_bytes * threads),
       local_written(local.size()),
       counts(l.code->ops.size()),

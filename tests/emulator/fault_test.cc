@@ -1,4 +1,7 @@
 // Every check, by a kernel that violates it, and what the message says.
+#include <regex>
+
+#include "ptxgen/strings.h"
 #include "tests/emulator/harness.h"
 
 namespace ptxgen::emulator {
@@ -119,6 +122,61 @@ TEST_CASE("races in shared memory", "[emulator]") {
   CHECK(launch(*parsed(kernel_text(tile + "st.shared.u32 [%r2], %t; ld.shared.u32 %r0, [%r3];")), "k",
                {.grid = {}, .block = {32}, .dynamic_shared_bytes = 0, .params = params}, memory, options)
             .ok());
+}
+
+// Every thread of 4 warps reads tile[0], which thread 0 wrote; then thread 64 does `last`. Its own warp has
+// synchronised. The warp that completes a barrier goes on first, so warps 3, 0 and 1 read before it.
+std::string all_read(std::string_view read, std::string_view between, std::string_view last) {
+  return str_cat(
+      ".shared .align 4 .b32 tile[1]; setp.eq.u32 %p0, %t, 0; setp.eq.u32 %p1, %t, 64;"
+      "@%p0 st.shared.u32 [tile], 5; bar.sync 0;",
+      read, " %r0, [tile]; bar.warp.sync -1;", between, " @%p1 ", last, " [tile], 6;");
+}
+
+TEST_CASE("a write races with the read of any warp", "[emulator]") {
+  const auto outcome = [](const std::string& body, std::uint32_t ctas = 1) {
+    Memory memory;
+    const auto out = memory.allocate(4096, "out");
+    const auto params = params_of(*out);
+    Options options;
+    options.workers = 1;
+    const auto stats = launch(*parsed(kernel_text(body)), "k",
+                              {.grid = {ctas}, .block = {128}, .dynamic_shared_bytes = 0, .params = params},
+                              memory, options);
+    return stats.ok() ? "ok" : std::string(stats.status().message());
+  };
+  const std::string weak = "ld.shared.u32", strong = "ld.volatile.shared.u32", store = "st.shared.u32",
+                    strong_store = "st.volatile.shared.u32";
+  const auto expect_race = [&](const std::string& body) {
+    const std::string message = outcome(body);
+    CHECK_THAT(message, Contains("race in shared memory: writes") && Contains("thread (64,0,0): ") &&
+                            Contains("read at PTX line"));
+    return message;
+  };
+  const std::string two_warps =
+      "shr.u32 %r5, %t, 5; sub.u32 %r5, %r5, 1; setp.lt.u32 %p2, %r5, 2; @%p2 bar.sync 1, 64;";
+  for (const std::string& read : {weak, strong}) {
+    expect_race(all_read(read, "", store));
+    CHECK(outcome(all_read(read, "bar.sync 0;", store), 3) == "ok");
+    // A barrier of warps 1 and 2 leaves the others out.
+    CHECK(std::regex_search(expect_race(all_read(read, two_warps, store)),
+                            std::regex("which thread \\(([12]?[0-9]|3[01]|9[6-9]|1[0-2][0-9]),0,0\\) read")));
+    // The reads before a write in order are forgotten, those after it are not.
+    expect_race(all_read(read,
+                         str_cat("bar.sync 0; @%p1 st.shared.u32 [tile], 8; bar.sync 0;", read,
+                                 " %r1, [tile]; bar.warp.sync -1;"),
+                         store));
+  }
+  expect_race(all_read(weak, "", strong_store));
+  CHECK(outcome(all_read(strong, "", strong_store)) == "ok");
+  // A strong read does not hide the weak one before it from a strong write.
+  CHECK_THAT(expect_race(all_read("setp.eq.u32 %p3, %t, 97; @%p3 ld.shared.u32",
+                                  "@%p1 ld.volatile.shared.u32 %r1, [tile];", strong_store)),
+             Contains("which thread (97,0,0) read"));
+  // The one reader writes with its whole warp, all the same value: lane 1's write races with lane 0's read.
+  CHECK_THAT(fault(".shared .align 4 .b32 tile[1]; setp.eq.u32 %p0, %t, 0; @%p0 st.shared.u32 [tile], 5;"
+                   "bar.sync 0; @%p0 ld.shared.u32 %r0, [tile]; st.shared.u32 [tile], 7;"),
+             Contains("race in shared memory: writes") && Contains("thread (0,0,0) read"));
 }
 
 TEST_CASE("what is no race", "[emulator]") {
