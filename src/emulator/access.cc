@@ -186,6 +186,10 @@ std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
   }
 }
 
+Space space_of(const Op& op, std::uint64_t address) {
+  return place_of(op.space, address).space;
+}
+
 Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes,
                AccessKind kind) {
   const Place at = place_of(op.space, address);

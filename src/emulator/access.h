@@ -33,6 +33,9 @@ inline std::uint64_t lane_address(const Warp& warp, const Op& op, unsigned lane)
          op.immediate;
 }
 
+// Where the address lies: the operation's space, or for a generic address the one whose window it is in.
+Space space_of(const Op& op, std::uint64_t address);
+
 // Ends the CTA with the message for a race.
 void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes, bool writes,
                 const AccessConflict& conflict);

@@ -2,78 +2,40 @@
 //
 // The lanes of a warp execute one after the other, lowest first. Global memory is updated with the host's
 // atomics, so CTAs on different workers never lose an update; each CTA's shared memory belongs to one worker.
-#include <algorithm>
 #include <bit>
 
 #include "src/emulator/access.h"
+#include "src/emulator/combine.h"
 #include "src/emulator/lanes.h"
 
 namespace ptxgen::emulator {
 namespace {
 
-struct AtomAdd {
-  template <class T>
-  static T apply(T old, T b) {
-    if constexpr (std::is_integral_v<T>) {
-      return static_cast<T>(std::make_unsigned_t<T>(old) + std::make_unsigned_t<T>(b));
-    } else if constexpr (sizeof(T) == 2) {
-      return from_double<T>(add_odd(to_double(old), to_double(b)), Rounding::kNearestEven);
-    } else {
-      const T sum = old + b;
-      return is_nan(sum) ? canonical_nan<T>() : sum;
-    }
-  }
+// PTX ISA, "atom" and "red": .add.f32 flushes subnormal inputs and results to sign-preserving zero on global
+// memory and does not on shared memory. What atom returns is the value as it was.
+struct AddFlushing {
+  static float apply(float old, float b) { return flush(Add::apply(flush(old), flush(b))); }
 };
-struct AtomMin {
-  template <class T>
-  static T apply(T old, T b) {
-    return std::min(old, b);
-  }
-};
-struct AtomMax {
-  template <class T>
-  static T apply(T old, T b) {
-    return std::max(old, b);
-  }
-};
-struct AtomAnd {
-  template <class T>
-  static T apply(T old, T b) {
-    return old & b;
-  }
-};
-struct AtomOr {
-  template <class T>
-  static T apply(T old, T b) {
-    return old | b;
-  }
-};
-struct AtomXor {
-  template <class T>
-  static T apply(T old, T b) {
-    return old ^ b;
-  }
-};
-struct AtomExch {
+struct Exch {
   template <class T>
   static T apply(T, T b) {
     return b;
   }
 };
 // PTX ISA: inc wraps to 0 at b; dec wraps to b at 0 and above b.
-struct AtomInc {
+struct Inc {
   template <class T>
   static T apply(T old, T b) {
     return old >= b ? T{0} : static_cast<T>(old + 1);
   }
 };
-struct AtomDec {
+struct Dec {
   template <class T>
   static T apply(T old, T b) {
     return old == 0 || old > b ? b : static_cast<T>(old - 1);
   }
 };
-struct AtomCas {
+struct Cas {
   template <class T>
   static T apply(T old, T compare, T value) {
     return old == compare ? value : old;
@@ -81,20 +43,18 @@ struct AtomCas {
 };
 // Both halves of a pair; PTX guarantees atomicity of each half only.
 template <class H>
-struct AtomAddPair {
+struct AddPair {
   template <class T>
   static T apply(T old, T b) {
     const auto half = [&](unsigned shift) {
-      return std::uint32_t{AtomAdd::apply(H{static_cast<std::uint16_t>(old >> shift)},
-                                          H{static_cast<std::uint16_t>(b >> shift)})
-                               .bits};
+      return std::uint32_t{
+          Add::apply(H{static_cast<std::uint16_t>(old >> shift)}, H{static_cast<std::uint16_t>(b >> shift)})
+              .bits};
     };
     return half(0) | half(16) << 16;
   }
 };
 
-// .flush of f32 atomics: red/atom.add.f32 on global memory flushes nothing since sm_50? The PTX ISA says that
-// atom.add.f32 on global memory flushes subnormals and on shared memory does not; see docs/emulator.md.
 template <class F, class T, class... Operands>
 T update(std::byte* at, Operands... operands) {
   auto* word = reinterpret_cast<BitsOf<T>*>(at);
@@ -117,8 +77,10 @@ void atomic(Warp& warp, const Op& op, LaneMask mask) {
     if (!at) return;
     const T b = warp.lanes<T>(op.src[1])[lane];
     T old;
-    if constexpr (std::is_same_v<F, AtomCas>) {
+    if constexpr (std::is_same_v<F, Cas>) {
       old = update<F, T>(at, b, warp.lanes<T>(op.src[2])[lane]);
+    } else if constexpr (std::is_same_v<F, Add> && std::is_same_v<T, float>) {
+      old = space_of(op, address) == Space::kGlobal ? update<AddFlushing, T>(at, b) : update<Add, T>(at, b);
     } else {
       old = update<F, T>(at, b);
     }
@@ -143,22 +105,22 @@ using s32 = std::int32_t;
 using s64 = std::int64_t;
 
 Execute select_add(Type t) {
-  if (t == Type::kF16x2) return &atomic<AtomAddPair<f16>, u32>;
-  if (t == Type::kBf16x2) return &atomic<AtomAddPair<bf16>, u32>;
-  return atomic_of<AtomAdd, u32, s32, u64, s64, float, double, f16, bf16>(t);
+  if (t == Type::kF16x2) return &atomic<AddPair<f16>, u32>;
+  if (t == Type::kBf16x2) return &atomic<AddPair<bf16>, u32>;
+  return atomic_of<Add, u32, s32, u64, s64, float, double, f16, bf16>(t);
 }
 
 constexpr Operation kOperations[] = {
     {"add", select_add},
-    {"min", atomic_of<AtomMin, u32, s32, u64, s64>},
-    {"max", atomic_of<AtomMax, u32, s32, u64, s64>},
-    {"and", atomic_of<AtomAnd, u32, u64>},
-    {"or", atomic_of<AtomOr, u32, u64>},
-    {"xor", atomic_of<AtomXor, u32, u64>},
-    {"exch", atomic_of<AtomExch, u32, u64>},
-    {"inc", atomic_of<AtomInc, u32>},
-    {"dec", atomic_of<AtomDec, u32>},
-    {"cas", atomic_of<AtomCas, std::uint16_t, u32, u64>, true},
+    {"min", atomic_of<Min, u32, s32, u64, s64>},
+    {"max", atomic_of<Max, u32, s32, u64, s64>},
+    {"and", atomic_of<And, u32, u64>},
+    {"or", atomic_of<Or, u32, u64>},
+    {"xor", atomic_of<Xor, u32, u64>},
+    {"exch", atomic_of<Exch, u32, u64>},
+    {"inc", atomic_of<Inc, u32>},
+    {"dec", atomic_of<Dec, u32>},
+    {"cas", atomic_of<Cas, std::uint16_t, u32, u64>, true},
 };
 
 constexpr TypeSet kAtomicTypes =

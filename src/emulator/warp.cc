@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/emulator/combine.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/lanes.h"
 #include "src/emulator/text.h"
@@ -174,43 +175,6 @@ void decode_match(Decoder& d) {
 
 // ---- redux ----
 
-struct ReduceAdd {
-  template <class T>
-  static T apply(T a, T b) {
-    return static_cast<T>(static_cast<std::uint32_t>(a) + static_cast<std::uint32_t>(b));
-  }
-};
-struct ReduceMin {
-  template <class T>
-  static T apply(T a, T b) {
-    return std::min(a, b);
-  }
-};
-struct ReduceMax {
-  template <class T>
-  static T apply(T a, T b) {
-    return std::max(a, b);
-  }
-};
-struct ReduceAnd {
-  template <class T>
-  static T apply(T a, T b) {
-    return a & b;
-  }
-};
-struct ReduceOr {
-  template <class T>
-  static T apply(T a, T b) {
-    return a | b;
-  }
-};
-struct ReduceXor {
-  template <class T>
-  static T apply(T a, T b) {
-    return a ^ b;
-  }
-};
-
 template <class F, class T>
 void redux(Warp& warp, const Op& op, LaneMask mask) {
   LaneMask members;
@@ -228,11 +192,11 @@ void decode_redux(Decoder& d) {
   if (!d.accept("sync")) d.fail("redux needs .sync");
   const int which = d.expect_one({"add", "min", "max", "and", "or", "xor"}, "an operation");
   const Type t = d.type(which < 3 ? types(Type::kU32, Type::kS32) : types(Type::kB32));
-  static constexpr Execute kUnsigned[] = {&redux<ReduceAdd, std::uint32_t>, &redux<ReduceMin, std::uint32_t>,
-                                          &redux<ReduceMax, std::uint32_t>, &redux<ReduceAnd, std::uint32_t>,
-                                          &redux<ReduceOr, std::uint32_t>,  &redux<ReduceXor, std::uint32_t>};
-  static constexpr Execute kSigned[] = {&redux<ReduceAdd, std::int32_t>, &redux<ReduceMin, std::int32_t>,
-                                        &redux<ReduceMax, std::int32_t>};
+  static constexpr Execute kUnsigned[] = {&redux<Add, std::uint32_t>, &redux<Min, std::uint32_t>,
+                                          &redux<Max, std::uint32_t>, &redux<And, std::uint32_t>,
+                                          &redux<Or, std::uint32_t>,  &redux<Xor, std::uint32_t>};
+  static constexpr Execute kSigned[] = {&redux<Add, std::int32_t>, &redux<Min, std::int32_t>,
+                                        &redux<Max, std::int32_t>};
   d.expect_operands(3);
   d.emit(t == Type::kS32 ? kSigned[which] : kUnsigned[which], {d.dst(0, t)},
          {d.src(1, t), d.src(2, Type::kB32)});

@@ -186,6 +186,57 @@ TEST_CASE("compare and swap, exchange, and what an atomic returns", "[emulator]"
            "%h2; ld.global.u16 %h0, [%out];") == 6);
 }
 
+// What a cell that held `before` holds after `add`, which adds %f1 = `value` at [%rd0] (%f2: what it
+// returned).
+std::vector<std::uint32_t> added(std::string_view space, std::string_view add, std::string_view before,
+                                 std::string_view value) {
+  const bool shared = space == "shared";
+  const std::string at = shared ? "[%r1]" : "[%out]",
+                    generic = shared ? "cvta.shared.u64 %rd0, cell;" : "mov.b64 %rd0, %out;";
+  const std::string body =
+      std::string(".shared .align 4 .b32 cell; mov.u32 %r1, cell; mov.f32 %f2, 0f3f800000;")
+          .append(generic)
+          .append("st.")
+          .append(space)
+          .append(".b32 ")
+          .append(at)
+          .append(", ")
+          .append(before)
+          .append("; mov.b32 %f1, ")
+          .append(value)
+          .append(";")
+          .append(add)
+          .append("ld.")
+          .append(space)
+          .append(".b32 %r0, ")
+          .append(at)
+          .append("; mov.b32 %r2, %f2; mov.b64 %rd1, {%r0, %r2}; st.global.b64 [%out], %rd1;");
+  const std::uint64_t both = results<std::uint64_t>(body)[0];
+  return {static_cast<std::uint32_t>(both), static_cast<std::uint32_t>(both >> 32)};
+}
+
+TEST_CASE("add.f32 flushes subnormals on global memory and keeps them on shared memory", "[emulator]") {
+  using Words = std::vector<std::uint32_t>;
+  constexpr std::uint32_t kUntouched = 0x3f800000;
+  for (const std::string_view space : {"global", "shared"}) {
+    const bool keeps = space == "shared";
+    const auto pick = [&](std::uint32_t kept, std::uint32_t flushed) { return keeps ? kept : flushed; };
+    const std::string direct =
+        std::string("atom.").append(space).append(".add.f32 %f2, ") + (keeps ? "[%r1]" : "[%out]") + ", %f1;";
+    for (const std::string& add : {direct, std::string("atom.add.f32 %f2, [%rd0], %f1;")}) {
+      // Inputs, with either sign; the old value is returned as it was.
+      CHECK(added(space, add, "0x00000003", "0x00000004") == Words{pick(7, 0), 3});
+      CHECK(added(space, add, "0x80000003", "0x80000004") == Words{pick(0x80000007, 0x80000000), 0x80000003});
+      CHECK(added(space, add, "0x00800000", "0x00000004") == Words{pick(0x00800004, 0x00800000), 0x00800000});
+      // A result.
+      CHECK(added(space, add, "0x80800005", "0x00800000") == Words{pick(0x80000005, 0x80000000), 0x80800005});
+      CHECK(added(space, add, "0x3f800000", "0x40000000") == Words{0x40400000, 0x3f800000});
+    }
+    CHECK(added(space, "red.add.f32 [%rd0], %f1;", "0x00000003", "0x00000004") ==
+          Words{pick(7, 0), kUntouched});
+  }
+}
+
 TEST_CASE("barriers order shared memory between warps", "[emulator]") {
   // Every thread reads what the thread opposite wrote, twice, so each barrier matters.
   const Values values = results<std::uint32_t>(R"(
