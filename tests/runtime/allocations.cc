@@ -27,12 +27,16 @@ std::uint64_t allocations_of_this_thread() {
 
 }  // namespace ptxgen::testing
 
-// The other forms of new and delete end in these.
+// Forms for arrays end in these, or under a sanitizer in a matching pair of its own.
 void* operator new(std::size_t bytes) {
   return allocate(bytes, 1);
 }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
   return allocate(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(bytes == 0 ? 1 : bytes);
 }
 void operator delete(void* data) noexcept {
   std::free(data);

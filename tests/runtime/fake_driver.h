@@ -12,7 +12,7 @@ namespace ptxgen::testing {
 class FakeDriver {
  public:
   explicit FakeDriver(const char* path = PTXGEN_FAKE_CUDA) : path_(path) {
-    library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    library_ = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);  // as a driver, it stays once loaded
     REQUIRE(library_ != nullptr);
     books_ = reinterpret_cast<FakeCuda* (*)()>(dlsym(library_, "fake_cuda"))();
     books_->reset();
