@@ -155,7 +155,6 @@ void KernelBuilder::use(ValueId id, SourceLocation where) {
 ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands, Kind kind) {
   const u32 gap = static_cast<u32>(kernel_.gaps.size() - 1);
   const u32 index = static_cast<u32>(kernel_.instructions.size());
-  older_.resize(index + 1, kNone);
   if (!is_effect(kind)) {
     u32& newest = newest_[hash_of(instruction, operands) % newest_.size()];
     const bool stale = newest >= index || kernel_.instructions[newest].gap != gap;
@@ -167,7 +166,8 @@ ValueId KernelBuilder::append(Instruction& instruction, const Operand* operands,
         return other.results;
       }
     }
-    older_[index] = stale ? kNone : newest;
+    older_.resize(index, kNone);
+    older_.push_back(stale ? kNone : newest);
     newest = index;
   }
   instruction.operands = static_cast<u32>(kernel_.operands.size());
@@ -192,22 +192,20 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   if (r.isa > k.kernel_.isa || !k.kernel_.target.supports(r.target)) k.need(r.isa, r.target, r.method, where);
   if (modifiers.hints != MemoryHints{}) k.check_hints(modifiers.hints, r.kind, where);
 
-  absl::InlinedVector<Operand, 8> operands(count);
-  for (u32 i = 0; i < count; ++i) {
-    operands[i] = inputs[i].operand;
-    if (!k.check_input(inputs[i], where) && inputs[i].operand.form == Operand::Form::kValue)
-      operands[i] = Operand{};
-    if (operands[i].form == Operand::Form::kValue && !std::in_range<s32>(operands[i].bits)) {
-      operands[i] = k.far_address(operands[i], where);
+  absl::InlinedVector<Operand, 8> operands;
+  for (const Input* input = inputs; input != inputs + count; ++input) {
+    Operand operand = input->operand;
+    if (operand.form == Operand::Form::kValue) {
+      if (!k.check_input(*input, where)) operand = Operand{};
+      if (!std::in_range<s32>(operand.bits)) operand = k.far_address(operand, where);
+    } else if (k.check_input(*input, where) && input->in_register != Type::kNone && op != Op::mov) {
+      operand = {0, emit(Op::mov, input->in_register, Type::kNone, {}, input, 1, where, kernel),
+                 Operand::Form::kValue};
     }
-    if (inputs[i].in_register != Type::kNone && op != Op::mov) {
-      operands[i] = {0, emit(Op::mov, inputs[i].in_register, Type::kNone, {}, &inputs[i], 1, where, kernel),
-                     Operand::Form::kValue};
-    }
+    operands.push_back(operand);
   }
-  if (count != count_of(r.operands, modifiers.vector)) {
-    k.mistake(where,
-              str_cat(r.method, " has ", count_of(r.operands, modifiers.vector), " operands, not ", count));
+  if (const u32 wanted = r.operands.count(modifiers.vector); count != wanted) {
+    k.mistake(where, str_cat(r.method, " has ", wanted, " operands, not ", count));
   }
   Instruction instruction;
   instruction.op = op;
@@ -215,13 +213,15 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   instruction.to = to;
   instruction.modifiers = modifiers;
   instruction.num_operands = static_cast<u8>(count);
-  instruction.num_results = static_cast<u8>(count_of(r.results, modifiers.vector));
+  instruction.num_results = static_cast<u8>(r.results.count(modifiers.vector));
   const u32 next = static_cast<u32>(k.kernel_.instructions.size());
   const ValueId results = k.append(instruction, operands.data(), r.kind);
   if (k.kernel_.instructions.size() != next) {
-    for (const Rule rule : r.results) {
-      const u32 registers = rule == Rule::None ? 0 : rule == Rule::V ? modifiers.vector : count_of(rule);
-      for (u32 i = 0; i < registers; ++i) k.kernel_.values.push_back({next, resolve(rule, type, to)});
+    for (const Rule rule : r.results.rules) {
+      if (rule == Rule::None) break;
+      const Type register_type = resolve(rule, type, to);
+      const u32 registers = rule == Rule::V ? modifiers.vector : count_of(rule);
+      for (u32 i = 0; i < registers; ++i) k.kernel_.values.push_back({next, register_type});
     }
   }
   if (r.kind == Kind::Barrier && k.region_ != 0) k.nested_barriers_.emplace_back(next, where);
