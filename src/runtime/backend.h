@@ -61,7 +61,9 @@ class Backend {
 
   virtual absl::StatusOr<LoadedModule> load_module(const std::string& ptx) = 0;
   virtual void unload_module(Handle module) = 0;
-  virtual absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name) = 0;
+  // `parameters`: how many the entry has at most.
+  virtual absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
+                                                       std::size_t parameters) = 0;
   virtual absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle function, std::uint64_t block_threads,
                                                         std::uint64_t dynamic_shared_bytes) = 0;
   // Lets the function be launched with as much dynamic shared memory as the device has beside its static;

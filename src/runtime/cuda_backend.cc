@@ -82,7 +82,8 @@ class CudaBackend final : public Backend {
 
   absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
   void unload_module(Handle module) override { end(driver_.cuModuleUnload, static_cast<CUmodule>(module)); }
-  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name) override;
+  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
+                                               std::size_t parameters) override;
   absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle function, std::uint64_t block_threads,
                                                 std::uint64_t dynamic_shared_bytes) override;
   absl::Status raise_dynamic_shared(Handle function, std::uint64_t bytes) override {
@@ -155,7 +156,7 @@ class CudaBackend final : public Backend {
 
   absl::Status check(CUresult result, absl::string_view doing);
   absl::StatusOr<int> function_attribute(CUfunction function, CUfunction_attribute attribute);
-  absl::Status read_param_bytes(CUfunction function, FunctionInfo& info);
+  absl::Status read_param_bytes(CUfunction function, std::size_t parameters, FunctionInfo& info);
 
   const Driver& driver_;
   const CUdevice device_;
@@ -245,23 +246,27 @@ absl::StatusOr<int> CudaBackend::function_attribute(CUfunction function, CUfunct
   return value;
 }
 
-absl::Status CudaBackend::read_param_bytes(CUfunction function, FunctionInfo& info) {
+// Asks for no more than there are: the index past the last one would be an API error in the eyes of
+// compute-sanitizer.
+absl::Status CudaBackend::read_param_bytes(CUfunction function, std::size_t parameters, FunctionInfo& info) {
   if (driver_.func_get_param_info == nullptr) return absl::OkStatus();
   const Current current(*this);
   std::vector<std::uint32_t> sizes;
-  std::size_t offset = 0, size = 0;
   CUresult result = current.result();
-  while (result == CUDA_SUCCESS) {
+  while (result == CUDA_SUCCESS && sizes.size() < parameters) {
+    std::size_t offset = 0, size = 0;
     result = driver_.func_get_param_info(function, sizes.size(), &offset, &size);
     if (result == CUDA_SUCCESS) sizes.push_back(static_cast<std::uint32_t>(size));
   }
-  // The index past the last one is an invalid value (CUDA Driver API, cuFuncGetParamInfo).
-  if (result != CUDA_ERROR_INVALID_VALUE) return check(result, "reading a kernel's parameters");
+  if (result != CUDA_SUCCESS && result != CUDA_ERROR_INVALID_VALUE) {
+    return check(result, "reading a kernel's parameters");
+  }
   info.param_bytes = std::move(sizes);
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const std::string& name) {
+absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const std::string& name,
+                                                          std::size_t parameters) {
   CUfunction function = nullptr;
   if (absl::Status s = call(str_cat("looking for the entry ", name), driver_.cuModuleGetFunction, &function,
                             static_cast<CUmodule>(module), name.c_str());
@@ -278,7 +283,7 @@ absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const s
     values[i] = static_cast<std::uint32_t>(*value);
   }
   LoadedFunction loaded = {function, {values[0], values[1], values[2], values[3], std::nullopt}};
-  if (absl::Status s = read_param_bytes(function, loaded.info); !s.ok()) return s;
+  if (absl::Status s = read_param_bytes(function, parameters, loaded.info); !s.ok()) return s;
   return loaded;
 }
 

@@ -87,7 +87,8 @@ class EmulatorBackend final : public Backend {
 
   absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
   void unload_module(Handle module) override { delete static_cast<EmulatedModule*>(module); }
-  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name) override;
+  absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
+                                               std::size_t parameters) override;
   absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle, std::uint64_t, std::uint64_t) override {
     return absl::UnimplementedError("the emulated device has no occupancy: ask a CUDA device");
   }
@@ -172,7 +173,8 @@ absl::StatusOr<LoadedModule> EmulatorBackend::load_module(const std::string& ptx
   return LoadedModule{module.release(), ""};
 }
 
-absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, const std::string& name) {
+absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, const std::string& name,
+                                                              std::size_t) {
   for (EmulatedFunction& function : static_cast<EmulatedModule*>(module)->functions) {
     const emulator::EntryInfo& entry = *function.entry;
     if (entry.name != name) continue;

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -10,8 +11,8 @@ namespace ptxgen {
 namespace internal {
 
 struct ModuleState {
-  ModuleState(std::shared_ptr<DeviceState> device_, LoadedModule loaded)
-      : device(std::move(device_)), handle(loaded.handle), log(std::move(loaded.log)) {}
+  ModuleState(std::shared_ptr<DeviceState> device_, std::string ptx_, LoadedModule loaded)
+      : device(std::move(device_)), ptx(std::move(ptx_)), handle(loaded.handle), log(std::move(loaded.log)) {}
   ModuleState(const ModuleState&) = delete;
   ModuleState& operator=(const ModuleState&) = delete;
   ~ModuleState() {
@@ -19,9 +20,27 @@ struct ModuleState {
   }
 
   const std::shared_ptr<DeviceState> device;
+  const std::string ptx;
   const Handle handle;
   const std::string log;
 };
+
+// How many parameters `ptx` declares for an entry; where a comment between its parentheses speaks of .param,
+// more.
+std::size_t count_parameters(std::string_view ptx, std::string_view entry) {
+  constexpr std::string_view kEntry = ".entry", kParam = ".param", kSpace = " \t\r\n";
+  for (std::size_t at = ptx.find(kEntry); at != std::string_view::npos; at = ptx.find(kEntry, at)) {
+    at = std::min(ptx.find_first_not_of(kSpace, at + kEntry.size()), ptx.size());
+    if (ptx.substr(at, entry.size()) != entry) continue;
+    const std::size_t open = ptx.find_first_not_of(kSpace, at + entry.size());
+    if (open == std::string_view::npos || ptx[open] != '(') continue;
+    const std::size_t close = std::min(ptx.find(')', open), ptx.size());
+    std::size_t count = 0;
+    for (std::size_t p = ptx.find(kParam, open); p < close; p = ptx.find(kParam, p + 1)) ++count;
+    return count;
+  }
+  return 0;
+}
 
 struct FunctionState {
   std::shared_ptr<const ModuleState> module;
@@ -63,14 +82,15 @@ absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
     return absl::InvalidArgumentError(
         absl::StrCat("compiling PTX: byte ", i, " of the text is ", int{byte}, "; PTX is ASCII text"));
   }
-  absl::StatusOr<internal::LoadedModule> loaded = state_->backend().load_module(std::string(ptx));
+  std::string text(ptx);
+  absl::StatusOr<internal::LoadedModule> loaded = state_->backend().load_module(text);
   if (!loaded.ok()) return loaded.status();
-  return Module(std::make_shared<const internal::ModuleState>(state_, *std::move(loaded)));
+  return Module(std::make_shared<const internal::ModuleState>(state_, std::move(text), *std::move(loaded)));
 }
 
 absl::StatusOr<Function> Module::function(std::string_view name) const {
-  absl::StatusOr<internal::LoadedFunction> found =
-      state_->device->backend().find_function(state_->handle, std::string(name));
+  absl::StatusOr<internal::LoadedFunction> found = state_->device->backend().find_function(
+      state_->handle, std::string(name), internal::count_parameters(state_->ptx, name));
   if (!found.ok()) return found.status();
   auto function = std::make_shared<internal::FunctionState>();
   function->module = state_;
