@@ -667,7 +667,9 @@ CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t* offset, s
   ENTER_CONTEXT(cuFuncGetParamInfo);
   const Object* object = fake().find(kEntry, What::kFunction, function);
   if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
-  if (index >= object->params.size()) return CUDA_ERROR_INVALID_VALUE;
+  if (index >= object->params.size()) {
+    return fake().broken(kEntry, "the entry has no such parameter", CUDA_ERROR_INVALID_VALUE);
+  }
   *offset = 0;
   *size = object->params[index];
   return CUDA_SUCCESS;
