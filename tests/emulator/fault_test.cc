@@ -1,6 +1,4 @@
 // Every check, by a kernel that violates it, and what the message says.
-#include <regex>
-
 #include "ptxgen/strings.h"
 #include "tests/emulator/harness.h"
 
@@ -159,8 +157,9 @@ TEST_CASE("a write races with the read of any warp", "[emulator]") {
     expect_race(all_read(read, "", store));
     CHECK(outcome(all_read(read, "bar.sync 0;", store), 3) == "ok");
     // A barrier of warps 1 and 2 leaves the others out.
-    CHECK(std::regex_search(expect_race(all_read(read, two_warps, store)),
-                            std::regex("which thread \\(([12]?[0-9]|3[01]|9[6-9]|1[0-2][0-9]),0,0\\) read")));
+    const std::string message = expect_race(all_read(read, two_warps, store)), blamed = "which thread (";
+    const int warp = std::stoi(message.substr(message.find(blamed) + blamed.size())) / 32;
+    CHECK((warp == 0 || warp == 3));
     // The reads before a write in order are forgotten, those after it are not.
     expect_race(all_read(read,
                          str_cat("bar.sync 0; @%p1 st.shared.u32 [tile], 8; bar.sync 0;", read,
