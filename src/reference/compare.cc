@@ -8,9 +8,9 @@
 namespace ptxgen::reference {
 namespace {
 
-std::uint32_t load(FloatType type, const std::byte* bytes) {
+std::uint32_t load(const std::byte* bytes, std::size_t size) {
   std::uint32_t bits = 0;
-  for (std::size_t i = 0; i < size_of(type); ++i) bits |= std::to_integer<std::uint32_t>(bytes[i]) << (8 * i);
+  for (std::size_t i = 0; i < size; ++i) bits |= std::to_integer<std::uint32_t>(bytes[i]) << (8 * i);
   return bits;
 }
 
@@ -30,21 +30,31 @@ bool is_nan(FloatType type, std::uint32_t bits) {
 
 }  // namespace
 
+void Comparison::append(const Comparison& piece) {
+  type = piece.type;
+  values += piece.values;
+  mismatches += piece.mismatches;
+  if (first.empty()) first = piece.first;
+}
+
 std::string Comparison::to_string() const {
-  std::string text = absl::StrFormat("%d of %d values differ", mismatches, values);
+  std::string text = absl::StrFormat("%d of %d %s differ", mismatches, values, type ? "values" : "bytes");
   const int digits = static_cast<int>(2 * size_of(type));
   const char* separator = ": ";
   for (const Mismatch& mismatch : first) {
-    absl::StrAppendFormat(&text, "%s[%d] expected 0x%0*x (%.9g), got 0x%0*x (%.9g)", separator,
-                          mismatch.index, digits, mismatch.expected, to_f32(type, mismatch.expected), digits,
-                          mismatch.actual, to_f32(type, mismatch.actual));
+    const auto bits_and_value = [&](std::uint32_t bits) {
+      const std::string value = type ? absl::StrFormat(" (%.9g)", to_f32(*type, bits)) : "";
+      return absl::StrFormat("0x%0*x%s", digits, bits, value);
+    };
+    absl::StrAppend(&text, separator, "[", mismatch.index, "] expected ", bits_and_value(mismatch.expected),
+                    ", got ", bits_and_value(mismatch.actual));
     separator = "; ";
   }
   if (mismatches > first.size() && !first.empty()) absl::StrAppend(&text, "; ...");
   return text;
 }
 
-absl::StatusOr<Comparison> compare(FloatType type, absl::Span<const std::byte> expected,
+absl::StatusOr<Comparison> compare(std::optional<FloatType> type, absl::Span<const std::byte> expected,
                                    absl::Span<const std::byte> actual, std::size_t keep) {
   const std::size_t size = size_of(type);
   if (expected.size() != actual.size() || expected.size() % size != 0) {
@@ -54,9 +64,9 @@ absl::StatusOr<Comparison> compare(FloatType type, absl::Span<const std::byte> e
   }
   Comparison result{type, expected.size() / size, 0, {}};
   for (std::size_t i = 0; i < result.values; ++i) {
-    const Mismatch found = {i, load(type, &expected[i * size]), load(type, &actual[i * size])};
+    const Mismatch found = {i, load(&expected[i * size], size), load(&actual[i * size], size)};
     if (found.expected == found.actual) continue;
-    if (is_nan(type, found.expected) && is_nan(type, found.actual)) continue;
+    if (type && is_nan(*type, found.expected) && is_nan(*type, found.actual)) continue;
     ++result.mismatches;
     if (result.first.size() < keep) result.first.push_back(found);
   }

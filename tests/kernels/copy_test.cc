@@ -1,4 +1,3 @@
-#include "src/reference/generate.h"
 #include "tests/kernels/harness.h"
 #include "tests/support/catch.h"
 
@@ -8,9 +7,10 @@ namespace {
 TEST_CASE("copy moves every vector and nothing else", "[kernels][device]") {
   for (const u32 vectors : {1u, 31u, 255u, 256u, 257u, 1023u, 1024u, 1025u, 1279u, 2048u, 3001u, 70001u}) {
     CAPTURE(vectors);
-    std::vector<std::byte> data = reference::random_bytes(Format::kQ8_0, u64{vectors} * 16 / 34 + 1, vectors);
-    data.resize(u64{vectors} * 16);
-    CHECK(run_kernel(Copy{.vectors = vectors}, data) == data);
+    const Copy kernel{.vectors = vectors};
+    const std::vector<std::byte> data = random_input(kernel, vectors);
+    CHECK(data.size() == u64{vectors} * 16);
+    CHECK(run_kernel(kernel, data) == data);
   }
 }
 

@@ -4,11 +4,11 @@
 #include <array>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <utility>
 
-#include "src/reference/compare.h"
-#include "src/reference/dequantize.h"
 #include "src/reference/generate.h"
+#include "src/reference/operation.h"
 #include "tests/support/catch.h"
 
 namespace ptxgen::testing {
@@ -38,7 +38,7 @@ using Launch = std::function<absl::Status(ArgValues)>;
 
 std::vector<std::byte> run(const KernelType& kernel, absl::Span<const std::byte> input,
                            const Launch& launch) {
-  const ArgInfos arguments = kernel->arguments(std::array<u64, 2>{});
+  const ArgInfos arguments = kernel->arguments(kernel->default_arguments());
   REQUIRE(arguments.size() == 2);
   REQUIRE(arguments[0].bytes == input.size());
   const Device& device = test_device();
@@ -48,6 +48,23 @@ std::vector<std::byte> run(const KernelType& kernel, absl::Span<const std::byte>
   require_ok(device.synchronize());
   return require_value(out.read());
 }
+
+std::unique_ptr<reference::Operation> operation_of(const KernelType& kernel) {
+  auto operation = require_value(reference::operation_of(kernel, kernel->default_arguments()));
+  REQUIRE(operation->arguments().size() == 2);
+  return operation;
+}
+
+// A reference's input that is held as a whole.
+struct InputOf {
+  absl::Span<const std::byte> input;
+  absl::Status operator()(std::size_t argument, u64 offset, absl::Span<std::byte> piece) const {
+    REQUIRE(argument == 0);
+    REQUIRE(offset + piece.size() <= input.size());
+    std::copy_n(input.begin() + static_cast<std::ptrdiff_t>(offset), piece.size(), piece.begin());
+    return absl::OkStatus();
+  }
+};
 
 }  // namespace
 
@@ -61,17 +78,11 @@ KernelCache& test_kernels() {
   return kernels;
 }
 
-reference::FloatType float_type(OutType type) {
-  switch (type) {
-    case OutType::kF16: return reference::FloatType::kF16;
-    case OutType::kBf16: return reference::FloatType::kBf16;
-    case OutType::kF32: break;
-  }
-  return reference::FloatType::kF32;
-}
-
-std::vector<std::byte> random_input(const Dequant& kernel, std::uint64_t seed) {
-  return reference::random_blocks(kernel.format, kernel.num_blocks(), seed);
+std::vector<std::byte> random_input(const KernelType& kernel, std::uint64_t seed) {
+  const auto operation = operation_of(kernel);
+  std::vector<std::byte> input(operation->arguments()[0].bytes);
+  require_ok(operation->make_input(0, seed, 0, absl::MakeSpan(input)));
+  return input;
 }
 
 std::vector<std::byte> arbitrary_input(const Dequant& kernel, std::uint64_t seed) {
@@ -91,11 +102,10 @@ std::vector<std::byte> halfway_input(const Dequant& kernel, std::uint64_t seed) 
   return blocks;
 }
 
-std::vector<std::byte> expected_output(const Dequant& kernel, absl::Span<const std::byte> blocks) {
-  std::vector<float> values(kernel.num_blocks() * info(kernel.format).block_values);
-  require_ok(reference::dequantize(kernel.format, blocks, absl::MakeSpan(values)));
-  std::vector<std::byte> out(kernel.out_bytes({}));
-  require_ok(reference::narrow(float_type(kernel.out_type), values, absl::MakeSpan(out)));
+std::vector<std::byte> expected_output(const KernelType& kernel, absl::Span<const std::byte> input) {
+  const auto operation = operation_of(kernel);
+  std::vector<std::byte> out(operation->arguments()[1].bytes);
+  require_ok(operation->expect(1, 0, InputOf{input}, absl::MakeSpan(out)));
   return out;
 }
 
@@ -163,14 +173,12 @@ bool same_values(const Dequant& kernel, absl::Span<const std::byte> expected,
 
 void check_values(const Dequant& kernel, absl::Span<const std::byte> blocks,
                   absl::Span<const std::byte> actual) {
-  const auto expected = expected_output(kernel, blocks);
-  const reference::Comparison comparison =
-      require_value(reference::compare(float_type(kernel.out_type), expected, actual));
+  const auto comparison = require_value(operation_of(kernel)->check(1, 0, InputOf{blocks}, actual));
   INFO(KernelType(kernel)->text());
   INFO(comparison.to_string());
   CHECK(comparison.values == u64{kernel.n} * kernel.k);
   CHECK(comparison.equal());
-  CHECK(same_values(kernel, expected, actual));
+  CHECK(same_values(kernel, expected_output(kernel, blocks), actual));
 }
 
 void check_dequant(const Dequant& kernel, absl::Span<const std::byte> blocks, std::optional<Target> target) {

@@ -12,7 +12,6 @@
 #include "ptxgen/device.h"
 #include "ptxgen/kernel_cache.h"
 #include "ptxgen/kernels.h"
-#include "src/reference/narrow.h"
 
 namespace ptxgen::testing {
 
@@ -21,17 +20,17 @@ namespace ptxgen::testing {
 const Device& test_device();
 KernelCache& test_kernels();
 
-reference::FloatType float_type(OutType type);
+// Of a kernel whose arguments are one input and one output: what the reference gives for the input.
+std::vector<std::byte> random_input(const KernelType& kernel, std::uint64_t seed);
 
-// Blocks for every value of `kernel`: valid ones, or arbitrary bytes.
-std::vector<std::byte> random_input(const Dequant& kernel, std::uint64_t seed);
+// Blocks of arbitrary bytes for every value of `kernel`.
 std::vector<std::byte> arbitrary_input(const Dequant& kernel, std::uint64_t seed);
 
 // Blocks of q8_0 whose scales have few bits, so that many values lie halfway between two of f16 or bf16.
 std::vector<std::byte> halfway_input(const Dequant& kernel, std::uint64_t seed);
 
-// What ggml makes of `blocks`, rounded to the kernel's type.
-std::vector<std::byte> expected_output(const Dequant& kernel, absl::Span<const std::byte> blocks);
+// What must come of `input` by the reference, for such a kernel too.
+std::vector<std::byte> expected_output(const KernelType& kernel, absl::Span<const std::byte> input);
 
 // Device memory for an input, exactly as long as it is and no better aligned than the kernel asks for: it
 // ends where its allocation ends, and the `alignment` bytes before it were never written.

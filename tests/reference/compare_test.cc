@@ -55,6 +55,24 @@ TEST_CASE("compare counts everything and keeps the first few", "[reference]") {
   CHECK(compared(FloatType::kF32, F32{}, F32{}).to_string() == "0 of 0 values differ");
 }
 
+TEST_CASE("compare takes bytes as they are", "[reference]") {
+  const std::vector<std::uint8_t> expected = {0x00, 0x7f, 0xff}, actual = {0x80, 0x7f, 0xfe};
+  const auto found = compare(std::nullopt, bytes_of(expected), bytes_of(actual));
+  REQUIRE(found.ok());
+  CHECK(found->values == 3);
+  CHECK(found->to_string() ==
+        "2 of 3 bytes differ: [0] expected 0x00, got 0x80; [2] expected 0xff, got 0xfe");
+}
+
+TEST_CASE("comparisons of pieces add up", "[reference]") {
+  Comparison all;
+  all.append(compared(FloatType::kF16, F16{1, 2}, F16{1, 2}));
+  CHECK(all.equal());
+  all.append(compared(FloatType::kF16, F16{0x3c00, 4, 5}, F16{0x4000, 6, 5}, 1));
+  all.append(compared(FloatType::kF16, F16{7}, F16{8}));
+  CHECK(all.to_string() == "3 of 6 values differ: [0] expected 0x3c00 (1), got 0x4000 (2); ...");
+}
+
 TEST_CASE("compare refuses buffers that cannot correspond", "[reference]") {
   const F16 three(3);
   CHECK(compare(FloatType::kF16, bytes_of(three), bytes_of(three)).ok());

@@ -1,0 +1,147 @@
+#include "src/reference/operation.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "ptxgen/kernels.h"
+#include "src/reference/dequantize.h"
+#include "src/reference/generate.h"
+
+namespace ptxgen::reference {
+namespace {
+
+constexpr FloatType float_type(OutType type) {
+  switch (type) {
+    case OutType::kF16: return FloatType::kF16;
+    case OutType::kBf16: return FloatType::kBf16;
+    case OutType::kF32: break;
+  }
+  return FloatType::kF32;
+}
+
+// random_blocks() of any length from any place: stretches of `kStretch` blocks, each with a seed of its own.
+void random_blocks_at(Format format, u64 seed, u64 first, absl::Span<std::byte> blocks) {
+  constexpr u64 kStretch = 1024;
+  const u64 size = info(format).block_bytes;
+  while (!blocks.empty()) {
+    const u64 stretch = first / kStretch, skipped = first % kStretch;
+    const u64 count = std::min<u64>(kStretch - skipped, blocks.size() / size);
+    const auto made = random_blocks(format, skipped + count, seed ^ stretch * 0xbf58476d1ce4e5b9);
+    std::memcpy(blocks.data(), made.data() + skipped * size, count * size);
+    blocks.remove_prefix(count * size);
+    first += count;
+  }
+}
+
+class DequantOperation final : public Operation {
+ public:
+  DequantOperation(const Dequant& kernel, ArgInfos arguments)
+      : Operation(std::move(arguments)), kernel_(kernel) {}
+
+  u64 unit(std::size_t argument) const override {
+    const FormatInfo& format = info(kernel_.format);
+    return argument == kWeights ? format.block_bytes : format.block_values * bytes_of(kernel_.out_type);
+  }
+
+ private:
+  static constexpr std::size_t kWeights = 0, kOut = 1;
+
+  void make(std::size_t, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    random_blocks_at(kernel_.format, seed, offset / unit(kWeights), piece);
+  }
+  absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
+    const u64 first = offset / unit(kOut), count = piece.size() / unit(kOut);
+    std::vector<std::byte> blocks(count * unit(kWeights));
+    if (absl::Status s = read(kWeights, first * unit(kWeights), absl::MakeSpan(blocks)); !s.ok()) return s;
+    std::vector<float> values(count * info(kernel_.format).block_values);
+    if (absl::Status s = dequantize(kernel_.format, blocks, absl::MakeSpan(values)); !s.ok()) return s;
+    return narrow(float_type(kernel_.out_type), values, piece);
+  }
+  std::optional<FloatType> type(std::size_t) const override { return float_type(kernel_.out_type); }
+
+  const Dequant kernel_;
+};
+
+class CopyOperation final : public Operation {
+ public:
+  explicit CopyOperation(ArgInfos arguments) : Operation(std::move(arguments)) {}
+
+  u64 unit(std::size_t) const override { return 16; }
+
+ private:
+  static constexpr std::size_t kSrc = 0;
+
+  // Bytes that a copy of the wrong place would betray: each 8-byte word is its index, mixed with the seed.
+  void make(std::size_t, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    for (std::size_t at = 0; at < piece.size(); at += sizeof(u64)) {
+      const u64 word = ((offset + at) / sizeof(u64) + 1) * 0x9e3779b97f4a7c15 ^ seed;
+      std::memcpy(piece.data() + at, &word, sizeof(word));
+    }
+  }
+  absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
+    return read(kSrc, offset, piece);
+  }
+  std::optional<FloatType> type(std::size_t) const override { return std::nullopt; }
+};
+
+}  // namespace
+
+bool Operation::reads(std::size_t argument) const {
+  const Direction direction = arguments_[argument].direction;
+  return direction == Direction::kIn || direction == Direction::kInOut;
+}
+bool Operation::writes(std::size_t argument) const {
+  const Direction direction = arguments_[argument].direction;
+  return direction == Direction::kOut || direction == Direction::kInOut;
+}
+
+absl::Status Operation::check_piece(std::size_t argument, u64 offset, u64 bytes) const {
+  const ArgInfo& info = arguments_[argument];
+  if (offset > info.bytes || bytes > info.bytes - offset) {
+    return absl::InvalidArgumentError(str_cat(info.name, " has ", info.bytes, " bytes; a piece of ", bytes,
+                                              " at ", offset, " is not in it"));
+  }
+  if (offset % unit(argument) != 0 || bytes % unit(argument) != 0) {
+    return absl::InvalidArgumentError(str_cat("a piece of ", bytes, " bytes at ", offset, " of ", info.name,
+                                              " does not begin and end at a multiple of ", unit(argument)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Operation::make_input(std::size_t argument, u64 seed, u64 offset,
+                                   absl::Span<std::byte> piece) const {
+  if (!reads(argument)) return absl::InvalidArgumentError(str_cat(arguments_[argument].name, " is no input"));
+  if (absl::Status s = check_piece(argument, offset, piece.size()); !s.ok()) return s;
+  make(argument, seed, offset, piece);
+  return absl::OkStatus();
+}
+
+absl::Status Operation::expect(std::size_t argument, u64 offset, ReadInput read,
+                               absl::Span<std::byte> piece) const {
+  if (!writes(argument))
+    return absl::InvalidArgumentError(str_cat(arguments_[argument].name, " is no output"));
+  if (absl::Status s = check_piece(argument, offset, piece.size()); !s.ok()) return s;
+  return compute(argument, offset, read, piece);
+}
+
+absl::StatusOr<Comparison> Operation::check(std::size_t argument, u64 offset, ReadInput read,
+                                            absl::Span<const std::byte> actual) const {
+  std::vector<std::byte> expected(actual.size());
+  if (absl::Status s = expect(argument, offset, read, absl::MakeSpan(expected)); !s.ok()) return s;
+  absl::StatusOr<Comparison> piece = compare(type(argument), expected, actual);
+  if (!piece.ok()) return piece;
+  for (Mismatch& mismatch : piece->first) mismatch.index += offset / size_of(type(argument));
+  return piece;
+}
+
+absl::StatusOr<std::unique_ptr<Operation>> operation_of(const KernelType& kernel, ArgValues values) {
+  ArgInfos arguments = kernel->arguments(values);
+  if (const auto* dequant = kernel.get_if<Dequant>())
+    return std::make_unique<DequantOperation>(*dequant, std::move(arguments));
+  if (kernel.get_if<Copy>()) return std::make_unique<CopyOperation>(std::move(arguments));
+  return absl::UnimplementedError(str_cat("there is no reference for ", kernel->name(),
+                                          "; run it with `ptxgen run` and compare its results"));
+}
+
+}  // namespace ptxgen::reference
