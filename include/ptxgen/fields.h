@@ -11,7 +11,8 @@
 //   };
 //
 // Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a
-// u32 with bounds, or an enumeration with a specialisation of kEnumNames.
+// u32 with bounds, or an enumeration with a specialisation of kEnumNames. Bounds that depend on other fields
+// are a member function, `Bounds (Dequant::*)() const`, at the place of the constant.
 #pragma once
 
 #include <array>
@@ -30,10 +31,14 @@
 namespace ptxgen {
 
 // Bounds of an integer field, both included; a legal value is a multiple of `multiple`.
-struct Bounds {
+struct PTXGEN_API Bounds {
   u32 min = 0;
   u32 max = std::numeric_limits<u32>::max();
   u32 multiple = 1;
+  std::string_view block_of = {};  // the format whose block `multiple` is: "q4_K"
+
+  // "256 to 16777216, a multiple of 256 (a block of q4_K)"
+  std::string to_string() const;
 };
 
 template <class Owner, class T>
@@ -41,20 +46,30 @@ struct Field {
   std::string_view name;
   T Owner::*member;
   std::string_view meaning;
-  Bounds bounds;
-  bool fixed = false;  // part of the kernel's name, not an option
+  Bounds constant_bounds = {};
+  Bounds (Owner::*own_bounds)() const = nullptr;  // instead, where they depend on other fields
+  bool fixed = false;                             // part of the kernel's name, not an option
+
+  constexpr Bounds bounds(const Owner& owner) const {
+    return own_bounds ? (owner.*own_bounds)() : constant_bounds;
+  }
 };
 
 // A field that the kernel's name already gives. It counts for equality and hash, and shows in no listing.
 template <class Owner, class T>
 constexpr Field<Owner, T> fixed_field(std::string_view name, T Owner::*member) {
-  return {name, member, "", {}, true};
+  return {.name = name, .member = member, .meaning = "", .fixed = true};
 }
 
 template <class Owner, class T>
 constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::string_view meaning,
                                 Bounds bounds = {}) {
-  return {name, member, meaning, bounds};
+  return {.name = name, .member = member, .meaning = meaning, .constant_bounds = bounds};
+}
+template <class Owner, class T>
+constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::string_view meaning,
+                                Bounds (Owner::*bounds)() const) {
+  return {.name = name, .member = member, .meaning = meaning, .own_bounds = bounds};
 }
 
 // The names of an enumeration's values, in their order: a field of that type is written with them.
@@ -137,7 +152,7 @@ absl::Status check_fields(const D& owner) {
   absl::Status status;
   for_each_field<D>([&](const auto& f) {
     if constexpr (std::is_same_v<std::remove_cvref_t<decltype(owner.*f.member)>, u32>) {
-      if (status.ok() && !f.fixed) status = detail::check_bounds(f.name, owner.*f.member, f.bounds);
+      if (status.ok() && !f.fixed) status = detail::check_bounds(f.name, owner.*f.member, f.bounds(owner));
     }
   });
   return status;
@@ -159,7 +174,7 @@ std::vector<FieldInfo> field_infos(const D& defaults) {
   for_each_field<D>([&](const auto& f) {
     using T = std::remove_cvref_t<decltype(defaults.*f.member)>;
     if (f.fixed) return;
-    FieldInfo info{f.name, f.meaning, f.bounds, {}, detail::field_text(defaults.*f.member)};
+    FieldInfo info{f.name, f.meaning, f.bounds(defaults), {}, detail::field_text(defaults.*f.member)};
     if constexpr (std::is_enum_v<T>) info.allowed_values.assign(kEnumNames<T>.begin(), kEnumNames<T>.end());
     infos.push_back(std::move(info));
   });

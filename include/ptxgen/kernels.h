@@ -26,12 +26,12 @@ constexpr u32 bytes_of(OutType type) {
 // row-major without padding.
 struct PTXGEN_API Dequant {
   Format format = Format::kQ4_K;
-  u32 k = 4096;  // a multiple of the format's block: 32 or 256 values
+  u32 k = 4096;
   u32 n = 4096;
   OutType out_type = OutType::kF32;
 
   static constexpr auto fields() {
-    return std::tuple(field("k", &Dequant::k, "values in a row", {1, 1u << 24}),
+    return std::tuple(field("k", &Dequant::k, "values in a row", &Dequant::k_bounds),
                       field("n", &Dequant::n, "rows", {1, 1u << 28}),
                       field("out_type", &Dequant::out_type, "type of the results"),
                       fixed_field("format", &Dequant::format));
@@ -45,6 +45,11 @@ struct PTXGEN_API Dequant {
                         output("out", &Args::out, &Dequant::out_bytes));
     }
   };
+  // Whole blocks.
+  constexpr Bounds k_bounds() const {
+    const FormatInfo& f = info(format);
+    return {.min = f.block_values, .max = 1u << 24, .multiple = f.block_values, .block_of = f.ggml_name};
+  }
   u64 num_blocks() const { return u64{n} * k / info(format).block_values; }
   u64 weight_bytes(const Args&) const { return num_blocks() * info(format).block_bytes; }
   std::size_t weight_alignment() const { return info(format).alignment; }
@@ -86,8 +91,10 @@ struct KernelFamily {
   std::string summary;
   std::vector<std::string> original_names;  // in the Rust original: "Q4KDequant"
   std::vector<FieldInfo> fields;            // what can be chosen, with bounds and defaults
-  Target lowest_target;                     // with the defaults
   KernelType defaults;
+
+  // The oldest target that the kernel with the defaults can be built for; building it takes a moment.
+  Target lowest_target() const;
 
   // The kernel with these constants. Unknown fields, illegal values and broken rules are refused by name.
   absl::StatusOr<KernelType> make(const FieldValues& values) const;

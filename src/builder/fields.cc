@@ -2,7 +2,16 @@
 
 #include "absl/strings/numbers.h"
 
-namespace ptxgen::detail {
+namespace ptxgen {
+
+std::string Bounds::to_string() const {
+  std::string text = str_cat(min, " to ", max);
+  if (multiple > 1) str_append(&text, ", a multiple of ", multiple);
+  if (!block_of.empty()) str_append(&text, " (a block of ", block_of, ")");
+  return text;
+}
+
+namespace detail {
 
 absl::Status parse_integer(std::string_view name, std::string_view text, u32& value) {
   u64 wide = 0;
@@ -16,15 +25,8 @@ absl::Status parse_integer(std::string_view name, std::string_view text, u32& va
 }
 
 absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds) {
-  if (value < bounds.min || value > bounds.max) {
-    return absl::InvalidArgumentError(
-        str_cat(name, " is ", value, "; it must be from ", bounds.min, " to ", bounds.max));
-  }
-  if (value % bounds.multiple != 0) {
-    return absl::InvalidArgumentError(
-        str_cat(name, " is ", value, "; it must be a multiple of ", bounds.multiple));
-  }
-  return absl::OkStatus();
+  if (value >= bounds.min && value <= bounds.max && value % bounds.multiple == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(str_cat(name, " is ", value, "; it must be from ", bounds.to_string()));
 }
 
 absl::Status unknown_name(std::string_view field, std::string_view text, const std::string_view* allowed,
@@ -34,4 +36,5 @@ absl::Status unknown_name(std::string_view field, std::string_view text, const s
   return absl::InvalidArgumentError(message);
 }
 
-}  // namespace ptxgen::detail
+}  // namespace detail
+}  // namespace ptxgen

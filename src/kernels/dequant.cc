@@ -78,12 +78,6 @@ std::string Dequant::name() const {
 }
 
 absl::Status Dequant::validate() const {
-  const FormatInfo& f = info(format);
-  if (k % f.block_values != 0) {
-    return absl::InvalidArgumentError(str_cat("k is ", k, "; ", f.ggml_name, " has blocks of ",
-                                              f.block_values, " values, so k must be a multiple of ",
-                                              f.block_values));
-  }
   constexpr u64 kMaxBlocks = 0xffffffff;  // a block's index is 32 bits
   if (num_blocks() > kMaxBlocks) {
     return absl::InvalidArgumentError(str_cat("n is ", n, " with k ", k, ", which makes ", num_blocks(),

@@ -18,58 +18,84 @@ absl::StatusOr<KernelType> make_kernel(const KernelType& defaults, const FieldVa
   return kernel;
 }
 
-// The oldest target that the kernel can be built for.
-Target lowest_target(const KernelType& kernel) {
-  for (const TargetInfo& t : kTargets) {
-    if (absl::StatusOr<Kernel> built = build_kernel(*kernel, {t.target}); built.ok()) return built->target;
-  }
-  return {};
-}
-
 template <class D>
-KernelFamily family(const D& defaults, std::string summary, std::vector<std::string> original_names = {}) {
+KernelFamily family(const D& defaults, std::string summary) {
   const KernelType kernel(defaults);
-  return {kernel->name(),        std::move(summary),    std::move(original_names),
-          field_infos(defaults), lowest_target(kernel), kernel,
-          &make_kernel<D>};
+  return {.name = kernel->name(),
+          .summary = std::move(summary),
+          .original_names = {},
+          .fields = field_infos(defaults),
+          .defaults = kernel,
+          .maker = &make_kernel<D>};
 }
 
-// A name of the Rust original that stands for a family with some constants given: they are no longer to
-// choose.
-KernelFamily alias(std::string name, KernelFamily base, const FieldValues& given, std::string original_name) {
-  base.defaults = *base.maker(base.defaults, given);
+// A kernel of the Rust original: a family with these constants given.
+struct Original {
+  std::string_view name;
+  std::string_view family;
+  FieldValues given = {};
+};
+
+std::vector<Original> originals() {
+  return {{"Q4KDequant", "q4k_dequant"},
+          {"Q6KDequant", "q6k_dequant"},
+          {"Q4KDequantFp16", "q4k_dequant", {{"out_type", "f16"}}}};
+}
+
+// "q4k_dequant_fp16" for "Q4KDequantFp16".
+std::string snake_case(std::string_view camel_case) {
+  std::string name;
+  for (std::size_t i = 0; i < camel_case.size(); ++i) {
+    const auto lower = [&](std::size_t at) {
+      return at < camel_case.size() && absl::ascii_islower(static_cast<unsigned char>(camel_case[at]));
+    };
+    const auto letter = static_cast<unsigned char>(camel_case[i]);
+    const bool begins_word = i > 0 && absl::ascii_isupper(letter) && (lower(i - 1) || lower(i + 1));
+    if (begins_word && name.back() != '_') name += '_';
+    name += absl::ascii_tolower(letter);
+  }
+  return name;
+}
+
+// The family under the original's name; what the original gives is no longer to choose.
+absl::StatusOr<KernelFamily> alias(const Original& original, KernelFamily base) {
+  absl::StatusOr<KernelType> defaults = base.make(original.given);
+  if (!defaults.ok()) return defaults.status();
   const auto is_given = [&](const FieldInfo& field) {
-    return std::any_of(given.begin(), given.end(), [&](const auto& g) { return g.first == field.name; });
+    return std::any_of(original.given.begin(), original.given.end(),
+                       [&](const auto& given) { return given.first == field.name; });
   };
   base.fields.erase(std::remove_if(base.fields.begin(), base.fields.end(), is_given), base.fields.end());
-  base.summary = str_cat(base.name, " with");
-  for (const auto& [field, value] : given) str_append(&base.summary, " ", field, "=", value);
-  base.name = std::move(name);
-  base.original_names = {std::move(original_name)};
+  base.defaults = *std::move(defaults);
+  base.summary =
+      original.given.empty() ? str_cat("another name of ", base.name) : str_cat(base.name, " with");
+  for (const auto& [field, value] : original.given) str_append(&base.summary, " ", field, "=", value);
+  base.name = snake_case(original.name);
+  base.original_names = {std::string(original.name)};
   return base;
 }
 
-KernelFamily dequant_family(const FormatInfo& format, std::vector<std::string> original_names) {
-  KernelFamily all =
-      family(Dequant{.format = format.format},
-             str_cat("dequantises ", format.ggml_name, " blocks, row after row"), std::move(original_names));
-  for (FieldInfo& field : all.fields) {  // Dequant::validate(): whole blocks in a row
-    if (field.name == "k") field.bounds.min = field.bounds.multiple = format.block_values;
+// Enters the original's name: with its family where both are called the same, else as an alias. A row that
+// its family refuses enters nothing; the test of the registry looks for every name.
+void add(const Original& original, std::vector<KernelFamily>& all) {
+  const auto base = std::find_if(all.begin(), all.end(),
+                                 [&](const KernelFamily& family) { return family.name == original.family; });
+  if (base == all.end()) return;
+  if (snake_case(original.name) == original.family) {
+    base->original_names.emplace_back(original.name);
+  } else if (absl::StatusOr<KernelFamily> named = alias(original, *base); named.ok()) {
+    all.push_back(*std::move(named));
   }
-  return all;
 }
 
 std::vector<KernelFamily> make_families() {
   std::vector<KernelFamily> all;
   for (const FormatInfo& f : kFormats) {
-    std::vector<std::string> original_names;
-    if (f.format == Format::kQ4_K) original_names = {"Q4KDequant"};
-    if (f.format == Format::kQ6_K) original_names = {"Q6KDequant"};
-    all.push_back(dequant_family(f, std::move(original_names)));
+    all.push_back(
+        family(Dequant{.format = f.format}, str_cat("dequantises ", f.ggml_name, " blocks, row after row")));
   }
-  all.push_back(alias("q4k_dequant_fp16", dequant_family(info(Format::kQ4_K), {}), {{"out_type", "f16"}},
-                      "Q4KDequantFp16"));
   all.push_back(family(Copy{}, "copies memory, the yardstick for kernels bound by memory"));
+  for (const Original& original : originals()) add(original, all);
   return all;
 }
 
@@ -100,6 +126,13 @@ std::size_t distance(std::string_view name, std::string_view given) {
 }
 
 }  // namespace
+
+Target KernelFamily::lowest_target() const {
+  for (const TargetInfo& t : kTargets) {
+    if (absl::StatusOr<Kernel> built = build_kernel(*defaults, {t.target}); built.ok()) return built->target;
+  }
+  return {};
+}
 
 absl::StatusOr<KernelType> KernelFamily::make(const FieldValues& values) const {
   for (const auto& [name, text] : values) {

@@ -30,11 +30,11 @@ TEST_CASE("random command lines end in order", "[cli]") {
   const Command command;
   REQUIRE(write_file(command.folder() / "input", std::string(64, 'i')));
   const std::string layer = data_path("layer.gguf");
-  const std::vector<std::string> commands = {"list", "dump", "run", "verify", "explain", "devices"};
+  const std::vector<std::string> commands = {"list", "dump", "run", "verify", "explain", "bench", "devices"};
   const std::vector<std::string> options = {
-      "--kernel", "--k",   "--n",       "--out-type", "--vectors", "--target", "--emit",   "-o",
-      "--in",     "--out", "--arg",     "--gguf",     "--tensor",  "--seed",   "--device", "--json",
-      "--help",   "-h",    "--version", "--",         "-",         "--x"};
+      "--kernel", "--k",    "--n",   "--out-type", "--vectors", "--target", "--emit",  "-o",
+      "--in",     "--out",  "--arg", "--gguf",     "--tensor",  "--seed",   "--calls", "--device",
+      "--json",   "--help", "-h",    "--version",  "--",        "-",        "--x"};
   const std::vector<std::string> values = {"q4k_dequant",
                                            "q6k_dequant",
                                            "copy",

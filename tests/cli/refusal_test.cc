@@ -80,7 +80,7 @@ TEST_CASE("refused: constants, targets, outputs", "[cli]") {
   std::filesystem::create_directory(command.folder() / "folder");
   const std::vector<Refusal> refusals = {
       dump({"--k", "257"}, {"257", "multiple of 256"}),
-      dump({"--k", "0"}, {"k is 0", "1 to 16777216"}),
+      dump({"--k", "0"}, {"k is 0", "256 to 16777216", "block of q4_K"}),
       dump({"--k", "-256"}, {"'-256'", "whole number"}),
       dump({"--k=-256"}, {"'-256'"}),
       dump({"--k", ""}, {"''", "whole number"}),
@@ -151,6 +151,33 @@ TEST_CASE("refused: run", "[cli]") {
   for (const Refusal& refusal : refusals) check(command, refusal);
 }
 
+TEST_CASE("refused: bench", "[cli]") {
+  const Command command;
+  const auto bench = [](Command::Arguments behind, std::vector<std::string> said) {
+    behind.insert(behind.begin(), {"bench", "--kernel", "copy", "--vectors", "2"});
+    return Refusal{behind, std::move(said)};
+  };
+  const std::vector<Refusal> refusals = {
+      {{"bench"}, {"--kernel is missing"}},
+      bench({}, {"emulated device", "--device cuda"}),
+      bench({"--device", "emulator"}, {"emulated device", "--device cuda"}),
+      bench({"--device", "cuda:99"}, {"cuda:99"}),
+      bench({"--calls", "0"}, {"--calls", "0", "1", "10000"}),
+      bench({"--calls", "10001"}, {"--calls", "10001", "1", "10000"}),
+      bench({"--calls", "-1"}, {"--calls", "-1", "1", "10000"}),
+      bench({"--calls", "1.5"}, {"--calls", "'1.5'"}),
+      bench({"--calls", "many"}, {"--calls", "'many'", "whole number from 1 to 10000"}),
+      bench({"--calls", ""}, {"--calls", "''"}),
+      bench({"--calls"}, {"--calls has no value"}),
+      bench({"--calls", "2", "--calls", "3"}, {"--calls is given 2 times"}),
+      bench({"--replays", "1"}, {"--replays", "1", "2", "10000"}),
+      bench({"--replays", "10001"}, {"--replays", "10001"}),
+      bench({"--vectors", "0"}, {"--vectors is given 2 times"}),
+      bench({"--arg", "m=1"}, {"--arg", "'m'", "takes none"}),
+  };
+  for (const Refusal& refusal : refusals) check(command, refusal);
+}
+
 TEST_CASE("refused: verify and the environment", "[cli]") {
   Command command;
   REQUIRE(write_file(command.folder() / "no.gguf", "GGUG"));
@@ -166,6 +193,11 @@ TEST_CASE("refused: verify and the environment", "[cli]") {
       {{"verify", "--kernel", "copy", "--seed", "18446744073709551616"}, {"'18446744073709551616'"}},
       {{"verify", "--kernel", "copy", "--tensor", "x"}, {"--tensor"}},
       {{"verify", "--gguf", layer, "--seed", "1"}, {"--seed"}},
+      {{"verify", "--gguf", layer, "--arg", "m=1"}, {"--arg", "leave it out"}},
+      {{"verify", "--kernel", "copy", "--arg", "m=1"}, {"--arg", "'m'", "takes none"}},
+      {{"verify", "--kernel", "copy", "--arg", "m"}, {"'m'", "NAME=VALUE"}},
+      {{"explain", "--kernel", "copy", "--arg", "m=1"}, {"--arg", "'m'", "takes none"}},
+      {{"explain", "--kernel", "copy", "--arg", "src=1"}, {"--arg", "'src'", "takes none"}},
       {{"verify", "--gguf", layer, "--out-type", "f8"}, {"'f8'", "f32, f16, bf16"}},
       {{"verify", "--gguf", layer, "--k", "256"}, {"'--k'"}},
       {{"verify", "--gguf", layer, "--device", "cpu"}, {"\"cpu\""}},

@@ -6,6 +6,7 @@
 
 using namespace ptxgen;
 using ptxgen::tool::parse_scalar;
+using ptxgen::tool::scalar_text;
 
 namespace {
 
@@ -31,6 +32,19 @@ TEST_CASE("scalar arguments become bits", "[cli]") {
   CHECK(bits(Type::kF64, "0.1") == std::bit_cast<u64>(0.1));
   CHECK(bits(Type::kF16, "1.5") == 0x3e00);
   CHECK(bits(Type::kBf16, "1.5") == 0x3fc0);
+}
+
+TEST_CASE("bits become the text that stands for them", "[cli]") {
+  for (const auto& [type, text] :
+       {std::pair(Type::kU32, "4294967295"), std::pair(Type::kS32, "-2"), std::pair(Type::kS8, "-128"),
+        std::pair(Type::kU64, "18446744073709551615"), std::pair(Type::kS64, "-9223372036854775808"),
+        std::pair(Type::kU16, "513"), std::pair(Type::kPred, "1"), std::pair(Type::kF32, "0.1"),
+        std::pair(Type::kF32, "-inf"), std::pair(Type::kF64, "-0.25"), std::pair(Type::kF16, "1.5"),
+        std::pair(Type::kBf16, "-3")}) {
+    INFO(info(type).name);
+    CHECK(scalar_text(type, bits(type, text)) == text);
+  }
+  CHECK(scalar_text(Type::kF16x2, 0x3c004000) == "0x3c004000");
 }
 
 TEST_CASE("scalar arguments that their type cannot hold are refused", "[cli]") {

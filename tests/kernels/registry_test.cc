@@ -30,7 +30,7 @@ TEST_CASE("kernel names are unique and in snake case", "[kernels]") {
     CHECK(std::all_of(family.name.begin(), family.name.end(),
                       [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }));
     CHECK_FALSE(family.summary.empty());
-    CHECK(family.lowest_target == kBaseTarget);
+    CHECK(family.lowest_target() == kBaseTarget);
     CHECK(family.defaults->validate().ok());
     CHECK_FALSE(family.fields.empty());
     CHECK(&found(family.name) == &family);
@@ -54,6 +54,7 @@ TEST_CASE("the names of the Rust original lead to what they were", "[kernels]") 
   for (const auto& [original, name] : kNames) {
     CHECK(found(name).original_names == std::vector<std::string>{original});
   }
+  CHECK(found("q4k_dequant_fp16").summary == "q4k_dequant with out_type=f16");
   const auto half = found("q4k_dequant_fp16").make({{"k", "512"}, {"n", "9"}});
   REQUIRE(half.ok());
   CHECK(*half == KernelType(Dequant{Format::kQ4_K, 512, 9, OutType::kF16}));
@@ -86,7 +87,7 @@ TEST_CASE("constants that a kernel does not have or take are refused", "[kernels
           str_cat("k is '", text, "'; give a whole number from 0 to 4294967295"));
   }
   CHECK(refusal("q4k_dequant", {{"k", "128"}}) ==
-        "k is 128; q4_K has blocks of 256 values, so k must be a multiple of 256");
+        "k is 128; it must be from 256 to 16777216, a multiple of 256 (a block of q4_K)");
   CHECK(refusal("q4_0_dequant", {{"n", "0"}}) == "n is 0; it must be from 1 to 268435456");
   CHECK(refusal("copy", {{"vectors", "0"}}) == "vectors is 0; it must be from 1 to 2147483648");
 }

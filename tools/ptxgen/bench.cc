@@ -5,6 +5,7 @@
 #include "absl/strings/str_format.h"
 
 #include "ptxgen/kernels.h"
+#include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/measure.h"
 #include "tools/ptxgen/table.h"
@@ -13,13 +14,18 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  Options(CLI::App& app, const NamedKernel& named) : kernel(app, named), device(app) {
-    app.add_option("--calls", measure.calls, "calls in one CUDA graph")->check(CLI::Range(1, 10000));
-    app.add_option("--replays", measure.replays, "replays of the graph, the first a warm-up")
-        ->check(CLI::Range(2, 10000));
+  Options(CLI::App& app, const NamedKernel& named) : kernel(app, named), scalars(app), device(app) {
+    app.add_option("--calls", measure.calls, str_cat("calls in one CUDA graph; default ", measure.calls))
+        ->transform(whole_number(1, 10000))
+        ->type_name("NUMBER");
+    app.add_option("--replays", measure.replays,
+                   str_cat("replays of the graph, the first a warm-up; default ", measure.replays))
+        ->transform(whole_number(2, 10000))
+        ->type_name("NUMBER");
     app.add_flag("--json", json, "print JSON");
   }
   KernelOptions kernel;
+  ScalarOptions scalars;
   DeviceOption device;
   MeasureOptions measure;
   bool json = false;
@@ -37,15 +43,17 @@ void add_row(Table& table, const KernelType& kernel, const Measurement& m, const
 absl::StatusOr<Outcome> bench(const Options& options) {
   absl::StatusOr<KernelType> kernel = options.kernel.kernel();
   if (!kernel.ok()) return kernel.status();
+  absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel);
+  if (!values.ok()) return values.status();
   absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
   KernelCache cache(*device);
-  absl::StatusOr<Measurement> measured = measure(cache, *kernel, options.measure);
+  absl::StatusOr<Measurement> measured = measure(cache, *kernel, *values, options.measure);
   if (!measured.ok()) return measured.status();
   constexpr u64 kCopiedPerVector = 32;  // 16 bytes read, 16 written
   const KernelType copy =
       Copy{.vectors = static_cast<u32>(std::max<u64>(measured->bytes / kCopiedPerVector, 1))};
-  absl::StatusOr<Measurement> floor = measure(cache, copy, options.measure);
+  absl::StatusOr<Measurement> floor = measure(cache, copy, copy->default_arguments(), options.measure);
   if (!floor.ok()) return floor.status();
 
   Table table({{"kernel", "kernel"},

@@ -1,152 +1,95 @@
 #include "tools/ptxgen/compare.h"
 
 #include <algorithm>
-#include <vector>
+#include <memory>
 
-#include "src/reference/compare.h"
-#include "src/reference/dequantize.h"
-#include "src/reference/generate.h"
-#include "src/reference/narrow.h"
+#include "tools/ptxgen/files.h"
 #include "tools/ptxgen/launch.h"
 
 namespace ptxgen::tool {
 namespace {
 
-using reference::FloatType;
+using reference::Comparison;
+using reference::Operation;
 
-constexpr u64 kPieceValues = 1 << 18;
-
-constexpr FloatType float_type(OutType type) {
-  switch (type) {
-    case OutType::kF16: return FloatType::kF16;
-    case OutType::kBf16: return FloatType::kBf16;
-    case OutType::kF32: break;
-  }
-  return FloatType::kF32;
-}
-
-// The first difference of a piece that begins at value `first`.
-std::string difference_of(reference::Comparison piece, u64 first) {
-  piece.first.resize(1);
-  piece.first.front().index += first;
-  return piece.to_string();
-}
-
-// Calls visit(first, count) for pieces of `total`.
+// Calls visit(piece, offset) for pieces of whole units that make up the argument, in one buffer.
 template <class Visit>
-absl::Status for_each_piece(u64 total, u64 piece, Visit visit) {
-  for (u64 first = 0; first < total; first += piece) {
-    if (absl::Status s = visit(first, std::min(piece, total - first)); !s.ok()) return s;
+absl::Status for_each_piece(const Operation& operation, std::size_t argument, Visit visit) {
+  const u64 total = operation.arguments()[argument].bytes, unit = operation.unit(argument);
+  std::vector<std::byte> piece(std::min(total, std::max<u64>(kPieceBytes / unit, 1) * unit));
+  for (u64 offset = 0; offset < total; offset += piece.size()) {
+    const u64 bytes = std::min<u64>(piece.size(), total - offset);
+    if (absl::Status s = visit(absl::MakeSpan(piece).first(bytes), offset); !s.ok()) return s;
   }
   return absl::OkStatus();
 }
 
-// One piece of a dequantisation: what it should be, what it is.
-class PieceChecker {
- public:
-  explicit PieceChecker(const Dequant& kernel) : kernel_(kernel), type_(float_type(kernel.out_type)) {}
-
-  absl::Status check(absl::Span<const std::byte> blocks, u64 first_value, const Buffer& out,
-                     Verified& verified) {
-    const FormatInfo& format = info(kernel_.format);
-    values_.resize(blocks.size() / format.block_bytes * format.block_values);
-    expected_.resize(values_.size() * size_of(type_));
-    actual_.resize(expected_.size());
-    if (absl::Status s = reference::dequantize(kernel_.format, blocks, absl::MakeSpan(values_)); !s.ok())
-      return s;
-    if (absl::Status s = reference::narrow(type_, values_, absl::MakeSpan(expected_)); !s.ok()) return s;
-    const u64 offset = first_value * size_of(type_);
-    if (absl::Status s = out.copy_to_host(actual_.data(), actual_.size(), offset); !s.ok()) return s;
-    const absl::StatusOr<reference::Comparison> piece = reference::compare(type_, expected_, actual_);
-    if (!piece.ok()) return piece.status();
-    verified.values += piece->values;
-    verified.mismatches += piece->mismatches;
-    if (!piece->equal() && verified.difference.empty())
-      verified.difference = difference_of(*piece, first_value);
-    return absl::OkStatus();
-  }
-
- private:
-  const Dequant kernel_;
-  const FloatType type_;
-  std::vector<float> values_;
-  std::vector<std::byte> expected_, actual_;
-};
-
-// Bytes that a copy of the wrong place would betray: each 8-byte word is its index, mixed with the seed.
-std::vector<std::byte> words(u64 seed, u64 first, u64 count) {
-  std::vector<u64> numbers(count);
-  for (u64 i = 0; i < count; ++i) numbers[i] = (first + i + 1) * 0x9e3779b97f4a7c15 ^ seed;
-  const auto* bytes = reinterpret_cast<const std::byte*>(numbers.data());
-  return {bytes, bytes + count * sizeof(u64)};
+absl::Status upload(const Operation& operation, std::size_t argument, reference::ReadInput read,
+                    Buffer& buffer) {
+  return for_each_piece(operation, argument, [&](absl::Span<std::byte> piece, u64 offset) {
+    if (absl::Status s = read(argument, offset, piece); !s.ok()) return s;
+    return buffer.copy_from_host(piece.data(), piece.size(), offset);
+  });
 }
 
-absl::StatusOr<Verified> verify_copy(KernelCache& cache, const Copy& kernel, u64 seed) {
-  absl::StatusOr<Launch> launch = Launch::prepare(cache, kernel, {0, 0});
+absl::Status check(const Operation& operation, std::size_t argument, reference::ReadInput read,
+                   const Buffer& buffer, Verified& verified) {
+  Comparison all;
+  const absl::Status done =
+      for_each_piece(operation, argument, [&](absl::Span<std::byte> piece, u64 offset) -> absl::Status {
+        if (absl::Status s = buffer.copy_to_host(piece.data(), piece.size(), offset); !s.ok()) return s;
+        const absl::StatusOr<Comparison> found = operation.check(argument, offset, read, piece);
+        if (found.ok()) all.append(*found);
+        return found.status();
+      });
+  if (!done.ok()) return done;
+  verified.values += all.values;
+  verified.mismatches += all.mismatches;
+  if (!all.equal() && verified.difference.empty()) {
+    all.first.resize(1);
+    verified.difference = str_cat(operation.arguments()[argument].name, ": ", all.to_string());
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Verified> verify_operation(KernelCache& cache, const KernelType& kernel,
+                                          const std::vector<u64>& values, const Operation& operation,
+                                          reference::ReadInput read) {
+  absl::StatusOr<Launch> launch = Launch::prepare(cache, kernel, values);
   if (!launch.ok()) return launch.status();
-  constexpr u64 kWord = sizeof(u64);
-  const u64 total = kernel.bytes({}) / kWord;
-  const auto upload = [&](u64 first, u64 count) {
-    return launch->buffer(0).copy_from_host(words(seed, first, count).data(), count * kWord, first * kWord);
-  };
-  if (absl::Status s = for_each_piece(total, kPieceValues, upload); !s.ok()) return s;
+  const std::size_t arguments = operation.arguments().size();
+  for (std::size_t i = 0; i < arguments; ++i) {
+    if (!operation.reads(i)) continue;
+    if (absl::Status s = upload(operation, i, read, launch->buffer(i)); !s.ok()) return s;
+  }
   const absl::StatusOr<float> ms = launch->run();
   if (!ms.ok()) return ms.status();
 
-  Verified verified{.values = total * kWord, .ms = *ms};
-  const auto compare = [&](u64 first, u64 count) {
-    const std::vector<std::byte> expected = words(seed, first, count);
-    std::vector<std::byte> actual(expected.size());
-    if (absl::Status s = launch->buffer(1).copy_to_host(actual.data(), actual.size(), first * kWord); !s.ok())
-      return s;
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      if (actual[i] == expected[i]) continue;
-      if (verified.mismatches++ > 0) continue;
-      verified.difference = str_cat("byte ", first * kWord + i, ": expected ", static_cast<int>(expected[i]),
-                                    ", got ", static_cast<int>(actual[i]));
-    }
-    return absl::OkStatus();
-  };
-  if (absl::Status s = for_each_piece(total, kPieceValues, compare); !s.ok()) return s;
+  Verified verified{.ms = *ms};
+  for (std::size_t i = 0; i < arguments; ++i) {
+    if (!operation.writes(i)) continue;
+    if (absl::Status s = check(operation, i, read, launch->buffer(i), verified); !s.ok()) return s;
+  }
   return verified;
 }
 
 }  // namespace
 
-absl::StatusOr<Verified> verify_dequant(KernelCache& cache, const Dequant& kernel, BlockSource blocks) {
-  absl::StatusOr<Launch> launch = Launch::prepare(cache, kernel, {0, 0});
-  if (!launch.ok()) return launch.status();
-  const FormatInfo& format = info(kernel.format);
-  const u64 piece = kPieceValues / format.block_values;
-  const auto upload = [&](u64 first, u64 count) {
-    return blocks(first, count, [&](absl::Span<const std::byte> bytes) {
-      return launch->buffer(0).copy_from_host(bytes.data(), bytes.size(), first * format.block_bytes);
-    });
-  };
-  if (absl::Status s = for_each_piece(kernel.num_blocks(), piece, upload); !s.ok()) return s;
-  const absl::StatusOr<float> ms = launch->run();
-  if (!ms.ok()) return ms.status();
-
-  Verified verified{.ms = *ms};
-  PieceChecker checker(kernel);
-  const auto check = [&](u64 first, u64 count) {
-    return blocks(first, count, [&](absl::Span<const std::byte> bytes) {
-      return checker.check(bytes, first * format.block_values, launch->buffer(1), verified);
-    });
-  };
-  if (absl::Status s = for_each_piece(kernel.num_blocks(), piece, check); !s.ok()) return s;
-  return verified;
+absl::StatusOr<Verified> verify_with(KernelCache& cache, const KernelType& kernel,
+                                     const std::vector<u64>& values, reference::ReadInput read) {
+  const absl::StatusOr<std::unique_ptr<Operation>> operation = reference::operation_of(kernel, values);
+  if (!operation.ok()) return operation.status();
+  return verify_operation(cache, kernel, values, **operation, read);
 }
 
-absl::StatusOr<Verified> verify_generated(KernelCache& cache, const KernelType& kernel, u64 seed) {
-  if (const Dequant* dequant = kernel.get_if<Dequant>()) {
-    return verify_dequant(cache, *dequant, [&](u64 first, u64 count, UseBlocks use) {
-      return use(reference::random_blocks(dequant->format, count, seed ^ first));
-    });
-  }
-  if (const Copy* copy = kernel.get_if<Copy>()) return verify_copy(cache, *copy, seed);
-  return absl::UnimplementedError(str_cat("there is no reference for ", kernel->name(),
-                                          "; run it with `ptxgen run` and compare its results"));
+absl::StatusOr<Verified> verify_generated(KernelCache& cache, const KernelType& kernel,
+                                          const std::vector<u64>& values, u64 seed) {
+  const absl::StatusOr<std::unique_ptr<Operation>> operation = reference::operation_of(kernel, values);
+  if (!operation.ok()) return operation.status();
+  return verify_operation(cache, kernel, values, **operation,
+                          [&](std::size_t argument, u64 offset, absl::Span<std::byte> piece) {
+                            return (*operation)->make_input(argument, seed, offset, piece);
+                          });
 }
 
 }  // namespace ptxgen::tool

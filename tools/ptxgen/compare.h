@@ -1,32 +1,30 @@
 // Kernels on a device, compared with the reference.
 #pragma once
 
-#include <cstddef>
 #include <string>
+#include <vector>
 
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "ptxgen/kernel_cache.h"
-#include "ptxgen/kernels.h"
+#include "src/reference/operation.h"
 
 namespace ptxgen::tool {
 
 struct Verified {
   u64 values = 0;
   u64 mismatches = 0;
-  std::string difference = {};  // the first one; empty when all agree
+  std::string difference = {};  // of the first output that differs; empty when all agree
   float ms = 0;                 // on the device
 };
 
-// Gives `use` the blocks [first, first + count). Each piece is asked for twice, before and after the launch.
-using UseBlocks = absl::FunctionRef<absl::Status(absl::Span<const std::byte> blocks)>;
-using BlockSource = absl::FunctionRef<absl::Status(u64 first, u64 count, UseBlocks use)>;
+// Launches the kernel with these values of its scalars on what `read` gives for its inputs, and compares
+// every output. Each piece of an input is read at least twice, before and after the launch; host memory stays
+// bounded whatever the shape. A kernel that has no reference is refused.
+absl::StatusOr<Verified> verify_with(KernelCache& cache, const KernelType& kernel,
+                                     const std::vector<u64>& values, reference::ReadInput read);
 
-// Dequantises the blocks and compares every value, bit for bit. Host memory stays bounded whatever the shape.
-absl::StatusOr<Verified> verify_dequant(KernelCache& cache, const Dequant& kernel, BlockSource blocks);
-
-// Runs the kernel on data made from `seed`. A kernel that has no reference is refused.
-absl::StatusOr<Verified> verify_generated(KernelCache& cache, const KernelType& kernel, u64 seed);
+// The same on input made from `seed`.
+absl::StatusOr<Verified> verify_generated(KernelCache& cache, const KernelType& kernel,
+                                          const std::vector<u64>& values, u64 seed);
 
 }  // namespace ptxgen::tool

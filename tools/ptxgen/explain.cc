@@ -8,6 +8,7 @@
 #include "ptxgen/kernel_cache.h"
 #include "src/builder/instruction_table.h"
 #include "src/runtime/ptxas.h"
+#include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/occupancy.h"
 #include "tools/ptxgen/table.h"
@@ -16,10 +17,12 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  Options(CLI::App& app, const NamedKernel& named) : kernel(app, named), target(app), device(app) {
+  Options(CLI::App& app, const NamedKernel& named)
+      : kernel(app, named), scalars(app), target(app), device(app) {
     app.add_flag("--json", json, "print JSON");
   }
   KernelOptions kernel;
+  ScalarOptions scalars;
   TargetOption target;
   DeviceOption device;
   bool json = false;
@@ -101,8 +104,8 @@ std::string to_string(const Dim3& dim) {
   return str_cat(dim.x, " x ", dim.y, " x ", dim.z);
 }
 
-Table geometry_of(const Descriptor& descriptor, const GeneratedKernel& generated, Target asked) {
-  const std::vector<u64> values(descriptor.num_arguments());
+Table geometry_of(const Descriptor& descriptor, ArgValues values, const GeneratedKernel& generated,
+                  Target asked) {
   const LaunchShape shape = descriptor.launch_shape(values);
   u64 read = 0, written = 0;
   for (const ArgInfo& argument : descriptor.arguments(values)) {
@@ -201,6 +204,8 @@ absl::StatusOr<Outcome> explain(const Options& options) {
   const absl::StatusOr<KernelType> type = options.kernel.kernel();
   if (!type.ok()) return type.status();
   const Descriptor& descriptor = **type;
+  const absl::StatusOr<std::vector<u64>> values = options.scalars.values(descriptor);
+  if (!values.ok()) return values.status();
   const absl::StatusOr<Target> target = options.target.target();
   if (!target.ok()) return target.status();
   const absl::StatusOr<Device> device = options.device.open();
@@ -210,14 +215,14 @@ absl::StatusOr<Outcome> explain(const Options& options) {
   const absl::StatusOr<GeneratedKernel> generated = generate(descriptor, {.build = {.target = *target}});
   if (!generated.ok()) return generated.status();
 
-  const LaunchShape shape = descriptor.launch_shape(std::vector<u64>(descriptor.num_arguments()));
+  const LaunchShape shape = descriptor.launch_shape(*values);
   Compiled compiled;
   if (absl::Status s = ask_ptxas(*generated, shape, *target, compiled); !s.ok())
     compiled.unknown("ptxas", s.message());
   if (absl::Status s = ask_device(descriptor, shape, *device, compiled); !s.ok())
     compiled.unknown("the driver", s.message());
 
-  const Table geometry = geometry_of(descriptor, *generated, *target),
+  const Table geometry = geometry_of(descriptor, *values, *generated, *target),
               instructions = instructions_of(*kernel);
   if (!options.json)
     return Outcome{str_cat(geometry.text_by_cell(), "\n", instructions.text(), "\n", compiled.text())};

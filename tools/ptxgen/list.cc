@@ -1,9 +1,11 @@
 // ptxgen list: every kernel with its constants, arguments, lowest target and names in the Rust original.
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_join.h"
 #include "tools/ptxgen/command.h"
+#include "tools/ptxgen/scalar.h"
 #include "tools/ptxgen/table.h"
 
 namespace ptxgen::tool {
@@ -47,10 +49,19 @@ std::string_view name_of(Direction direction) {
 }
 
 Table arguments_of(const KernelFamily& family) {
-  Table table({{"name", "argument"}, {"direction", "direction"}});
-  const std::vector<u64> values(family.defaults->num_arguments());
-  for (const ArgInfo& argument : family.defaults->arguments(values)) {
-    table.add({argument.name, name_of(argument.direction)});
+  const std::vector<u64> values = family.defaults->default_arguments();
+  const ArgInfos arguments = family.defaults->arguments(values);
+  const auto is_scalar = [](const ArgInfo& a) { return a.direction == Direction::kScalar; };
+  const bool scalars = std::any_of(arguments.begin(), arguments.end(), is_scalar);
+  Table table({{"name", "argument"},
+               {"direction", "direction"},
+               {"type", scalars ? "type" : ""},
+               {"default", scalars ? "default" : ""}});
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const ArgInfo& argument = arguments[i];
+    const bool scalar = is_scalar(argument);
+    table.add({argument.name, name_of(argument.direction), scalar ? Json(info(argument.type).name) : Json(),
+               scalar ? Json(scalar_text(argument.type, values[i])) : Json()});
   }
   return table;
 }
@@ -58,7 +69,7 @@ Table arguments_of(const KernelFamily& family) {
 Json to_json(const KernelFamily& family) {
   return {{"name", family.name},
           {"summary", family.summary},
-          {"lowest_target", family.lowest_target.to_string()},
+          {"lowest_target", family.lowest_target().to_string()},
           {"original_names", family.original_names},
           {"parameters", parameters_of(family).json()},
           {"arguments", arguments_of(family).json()}};
@@ -66,7 +77,7 @@ Json to_json(const KernelFamily& family) {
 
 std::string to_paragraph(const KernelFamily& family) {
   std::string text = str_cat(family.name, ": ", family.summary, "\n  runs on ",
-                             family.lowest_target.to_string(), " and later");
+                             family.lowest_target().to_string(), " and later");
   if (!family.original_names.empty())
     str_append(&text, "; in the Rust original: ", absl::StrJoin(family.original_names, ", "));
   return str_cat(text, "\n", parameters_of(family).text("  "), arguments_of(family).text("  "));

@@ -1,12 +1,10 @@
 #include "tools/ptxgen/measure.h"
 
 #include <algorithm>
-#include <random>
 #include <utility>
 #include <vector>
 
-#include "ptxgen/kernels.h"
-#include "src/reference/generate.h"
+#include "src/reference/operation.h"
 
 namespace ptxgen::tool {
 namespace {
@@ -17,32 +15,33 @@ struct BufferSet {
   std::vector<u64> values;
 };
 
-std::vector<std::byte> random_content(const KernelType& kernel, const ArgInfo& argument) {
+absl::StatusOr<std::vector<std::byte>> random_content(const reference::Operation& operation,
+                                                      std::size_t argument) {
   constexpr u64 kSeed = 1;
-  if (const Dequant* dequant = kernel.get_if<Dequant>(); dequant && argument.name == "weights") {
-    return reference::random_blocks(dequant->format, dequant->num_blocks(), kSeed);
-  }
-  std::vector<std::byte> content(argument.bytes);
-  std::mt19937_64 random(kSeed);
-  for (std::byte& byte : content) byte = static_cast<std::byte>(random());
+  std::vector<std::byte> content(operation.arguments()[argument].bytes);
+  const absl::Status made = operation.make_input(argument, kSeed, 0, absl::MakeSpan(content));
+  if (!made.ok()) return made;
   return content;
 }
 
 // Input is the same in every set; what differs is where it lies.
-absl::StatusOr<std::vector<BufferSet>> make_sets(const Device& device, const KernelType& kernel, u32 count) {
+absl::StatusOr<std::vector<BufferSet>> make_sets(const Device& device, const reference::Operation& operation,
+                                                 const std::vector<u64>& values, u32 count) {
   std::vector<BufferSet> sets(count);
-  const std::vector<u64> no_values(kernel->num_arguments());
-  for (const ArgInfo& argument : kernel->arguments(no_values)) {
-    if (argument.direction == Direction::kScalar) {
-      for (BufferSet& set : sets) set.values.push_back(0);
-      continue;
-    }
-    const std::vector<std::byte> content = random_content(kernel, argument);
+  for (BufferSet& set : sets) set.values = values;
+  for (std::size_t i = 0; i < operation.arguments().size(); ++i) {
+    const ArgInfo& argument = operation.arguments()[i];
+    if (argument.direction == Direction::kScalar) continue;
+    absl::StatusOr<std::vector<std::byte>> content;
+    if (operation.reads(i)) content = random_content(operation, i);
+    if (operation.reads(i) && !content.ok()) return content.status();
     for (BufferSet& set : sets) {
       absl::StatusOr<Buffer> buffer = device.allocate(argument.bytes, argument.name);
       if (!buffer.ok()) return buffer.status();
-      if (auto copied = buffer->copy_from_host(content.data(), content.size()); !copied.ok()) return copied;
-      set.values.push_back(buffer->address());
+      if (operation.reads(i)) {
+        if (auto s = buffer->copy_from_host(content->data(), content->size()); !s.ok()) return s;
+      }
+      set.values[i] = buffer->address();
       set.buffers.push_back(*std::move(buffer));
     }
   }
@@ -82,20 +81,23 @@ absl::StatusOr<std::vector<double>> time_replays(const Device& device, const Com
 }  // namespace
 
 absl::StatusOr<Measurement> measure(KernelCache& cache, const KernelType& kernel,
-                                    const MeasureOptions& options) {
+                                    const std::vector<u64>& values, const MeasureOptions& options) {
   if (cache.device().kind() != DeviceKind::kCuda) {
-    return absl::FailedPreconditionError("only a CUDA device can be timed; this is " +
-                                         cache.device().description());
+    return absl::FailedPreconditionError(str_cat("only a CUDA device can be timed, and this is the ",
+                                                 cache.device().description(),
+                                                 "; choose one with --device cuda"));
   }
   absl::StatusOr<CompiledKernel> compiled = cache.get(kernel);
   if (!compiled.ok()) return compiled.status();
+  const auto operation = reference::operation_of(kernel, values);
+  if (!operation.ok()) return operation.status();
   Measurement result;
-  const std::vector<u64> no_values(kernel->num_arguments());
-  for (const ArgInfo& argument : kernel->arguments(no_values)) result.bytes += argument.bytes;
+  for (const ArgInfo& argument : (*operation)->arguments()) result.bytes += argument.bytes;
   result.buffer_sets = static_cast<u32>(
       std::min<u64>(options.calls, options.rotate_bytes / std::max<u64>(result.bytes, 1) + 1));
 
-  absl::StatusOr<std::vector<BufferSet>> sets = make_sets(cache.device(), kernel, result.buffer_sets);
+  absl::StatusOr<std::vector<BufferSet>> sets =
+      make_sets(cache.device(), **operation, values, result.buffer_sets);
   if (!sets.ok()) return sets.status();
   absl::StatusOr<std::vector<double>> times = time_replays(cache.device(), *compiled, *sets, options);
   if (!times.ok()) return times.status();

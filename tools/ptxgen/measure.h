@@ -1,6 +1,8 @@
 // Timing kernels as an engine meets them: data that no cache holds, calls without gaps.
 #pragma once
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "ptxgen/kernel_cache.h"
 
@@ -21,9 +23,10 @@ struct Measurement {
   double gigabytes_per_second() const { return static_cast<double>(bytes) / microseconds * 1e-3; }
 };
 
-// Runs the kernel on random data (valid blocks where it takes quantised weights). Needs a CUDA device: an
+// Runs the kernel with these values of its scalars on random data (valid blocks where it takes quantised
+// weights), which takes a kernel that has a reference. Needs a CUDA device: an
 // emulated one has no time worth measuring, and is refused.
 absl::StatusOr<Measurement> measure(KernelCache& cache, const KernelType& kernel,
-                                    const MeasureOptions& options = {});
+                                    const std::vector<u64>& values, const MeasureOptions& options = {});
 
 }  // namespace ptxgen::tool

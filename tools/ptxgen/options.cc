@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/strings/str_join.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
 #include "ptxgen/environment.h"
 
@@ -19,9 +19,7 @@ std::string allowed_values(const FieldInfo& field) {
       str_append(&text, text.empty() ? "" : ", ", value);
     return text;
   }
-  std::string text = str_cat(field.bounds.min, " to ", field.bounds.max);
-  if (field.bounds.multiple > 1) str_append(&text, ", a multiple of ", field.bounds.multiple);
-  return text;
+  return field.bounds.to_string();
 }
 
 CLI::Option* add_field(CLI::App& app, const FieldInfo& field) {
@@ -29,6 +27,18 @@ CLI::Option* add_field(CLI::App& app, const FieldInfo& field) {
       ->description(str_cat(field.meaning, " (", allowed_values(field), "); default ", field.default_value))
       ->type_name("VALUE")
       ->expected(1);
+}
+
+CLI::Validator whole_number(u64 min, u64 max) {
+  const auto check = [=](std::string& text) {
+    u64 value = 0;
+    const bool digits = text.find_first_not_of("0123456789") == text.npos;
+    if (!digits || !absl::SimpleAtoi(text, &value) || value < min || value > max)
+      return str_cat("'", text, "' is no whole number from ", min, " to ", max);
+    text = str_cat(value);  // a leading 0 would make it octal
+    return std::string();
+  };
+  return CLI::Validator(check, "");
 }
 
 NamedKernel::NamedKernel(absl::Span<const std::string> arguments)

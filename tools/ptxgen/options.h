@@ -16,10 +16,13 @@ namespace ptxgen::tool {
 
 // "--out-type" for the field "out_type".
 std::string option_of(std::string_view field);
-// "1 to 16777216, a multiple of 256", "f32, f16, bf16".
+// "256 to 16777216, a multiple of 256 (a block of q4_K)", "f32, f16, bf16".
 std::string allowed_values(const FieldInfo& field);
 // An option for one constant of a kernel; its text is left to KernelFamily::make().
 CLI::Option* add_field(CLI::App& app, const FieldInfo& field);
+
+// Accepts decimal numbers from `min` to `max`, for options that are none of a kernel's.
+CLI::Validator whole_number(u64 min, u64 max);
 
 // The kernel that the arguments name. It is found before they are parsed, because its constants are options.
 class NamedKernel {
@@ -76,6 +79,9 @@ class NamedValues {
 
   // Values by name; a text without '=', without a name or value, or a name given twice is refused.
   absl::StatusOr<std::vector<std::pair<std::string, std::string>>> parse() const;
+
+  const std::string& option() const { return option_; }
+  bool any() const { return !texts_.empty(); }
 
  private:
   std::string option_, value_;

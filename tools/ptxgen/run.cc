@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 
+#include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/files.h"
 #include "tools/ptxgen/launch.h"
-#include "tools/ptxgen/scalar.h"
 
 namespace ptxgen::tool {
 namespace {
@@ -17,43 +16,13 @@ struct Options {
       : kernel(app, named),
         in(app, "--in", "FILE", "the content of a buffer that the kernel reads; once for each"),
         out(app, "--out", "FILE", "where a buffer goes that the kernel writes; once for each"),
-        arg(app, "--arg", "VALUE", "the value of a scalar argument; once for each"),
+        scalars(app),
         device(app) {}
   KernelOptions kernel;
-  NamedValues in, out, arg;
+  NamedValues in, out;
+  ScalarOptions scalars;
   DeviceOption device;
 };
-
-using Texts = std::vector<std::optional<std::string>>;
-
-// The texts given under `option` at the places of their arguments. Every argument of a direction in `wanted`
-// must be given, and no other.
-absl::StatusOr<Texts> match(std::string_view option, const NamedValues& given, const ArgInfos& arguments,
-                            std::initializer_list<Direction> wanted) {
-  auto values = given.parse();
-  if (!values.ok()) return values.status();
-  Texts texts(arguments.size());
-  std::string names;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (std::count(wanted.begin(), wanted.end(), arguments[i].direction) == 0) continue;
-    str_append(&names, names.empty() ? "" : ", ", arguments[i].name);
-    const auto found = std::find_if(values->begin(), values->end(), [&](const auto& value) {
-      return std::string_view(value.first) == arguments[i].name;
-    });
-    if (found == values->end()) {
-      return absl::InvalidArgumentError(
-          str_cat(option, " ", arguments[i].name, "=... is missing; give every argument of the kernel once"));
-    }
-    texts[i] = std::move(found->second);
-    values->erase(found);
-  }
-  if (!values->empty()) {
-    return absl::InvalidArgumentError(str_cat(option, " names '", values->front().first, "'; ",
-                                              names.empty() ? "the kernel takes none" : "the kernel has ",
-                                              names));
-  }
-  return texts;
-}
 
 struct Arguments {
   Texts in, out;
@@ -61,24 +30,14 @@ struct Arguments {
 };
 
 absl::StatusOr<Arguments> arguments_of(const Options& options, const Descriptor& kernel) {
-  Arguments result;
-  result.values.resize(kernel.num_arguments());
-  const ArgInfos infos = kernel.arguments(result.values);
-  absl::StatusOr<Texts> in = match("--in", options.in, infos, {Direction::kIn, Direction::kInOut});
+  absl::StatusOr<std::vector<u64>> values = options.scalars.values(kernel);
+  if (!values.ok()) return values.status();
+  const ArgInfos infos = kernel.arguments(*values);
+  absl::StatusOr<Texts> in = match_all(options.in, infos, {Direction::kIn, Direction::kInOut});
   if (!in.ok()) return in.status();
-  absl::StatusOr<Texts> out = match("--out", options.out, infos, {Direction::kOut, Direction::kInOut});
+  absl::StatusOr<Texts> out = match_all(options.out, infos, {Direction::kOut, Direction::kInOut});
   if (!out.ok()) return out.status();
-  const absl::StatusOr<Texts> scalars = match("--arg", options.arg, infos, {Direction::kScalar});
-  if (!scalars.ok()) return scalars.status();
-  for (std::size_t i = 0; i < infos.size(); ++i) {
-    if (!(*scalars)[i]) continue;
-    const absl::StatusOr<u64> value = parse_scalar(infos[i].name, infos[i].type, *(*scalars)[i]);
-    if (!value.ok()) return value.status();
-    result.values[i] = *value;
-  }
-  result.in = *std::move(in);
-  result.out = *std::move(out);
-  return result;
+  return Arguments{*std::move(in), *std::move(out), *std::move(values)};
 }
 
 absl::Status download(const Buffer& buffer, OutputFile& file) {

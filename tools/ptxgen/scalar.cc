@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "ptxgen/strings.h"
 #include "src/reference/narrow.h"
 
@@ -66,6 +67,28 @@ absl::StatusOr<u64> parse_scalar(std::string_view name, Type type, std::string_v
     default:
       return absl::UnimplementedError(str_cat("--arg ", name, " has type ", info(type).name,
                                               ", which cannot be written as text; embed the kernel"));
+  }
+}
+
+std::string scalar_text(Type type, u64 bits) {
+  switch (type) {
+    case Type::kPred:
+    case Type::kU8:
+    case Type::kU16:
+    case Type::kU32:
+    case Type::kU64: return str_cat(bits);
+    case Type::kS8:
+    case Type::kS16:
+    case Type::kS32:
+    case Type::kS64: {
+      const int unused_bits = 64 - 8 * info(type).bytes;
+      return str_cat(static_cast<s64>(bits << unused_bits) >> unused_bits);
+    }
+    case Type::kF16: return str_cat(reference::f16_to_f32(static_cast<u16>(bits)));
+    case Type::kBf16: return str_cat(reference::bf16_to_f32(static_cast<u16>(bits)));
+    case Type::kF32: return str_cat(std::bit_cast<float>(static_cast<u32>(bits)));
+    case Type::kF64: return str_cat(std::bit_cast<double>(bits));
+    default: return str_cat("0x", absl::Hex(bits));
   }
 }
 

@@ -3,15 +3,16 @@
 #include <fnmatch.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <limits>
 #include <memory>
 #include <optional>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 #include "ptxgen/gguf.h"
+#include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/compare.h"
 #include "tools/ptxgen/files.h"
@@ -22,7 +23,7 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), kernel_is_named(named.is_named()), device(app) {
+      : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app) {
     if (!kernel_is_named) app.allow_extras(false);
     gguf_option =
         app.add_option("--gguf", gguf, "verify every quantised tensor of this model")->type_name("FILE");
@@ -30,6 +31,7 @@ struct Options {
         app.add_option("--tensor", tensor, "with --gguf: only tensors whose name matches, as 'blk.0.*'")
             ->type_name("GLOB");
     seed_option = app.add_option("--seed", seed, "with --kernel: what the data is made from; default 1")
+                      ->transform(whole_number(0, std::numeric_limits<u64>::max()))
                       ->type_name("NUMBER");
     app.add_flag("--json", json, "print JSON");
     if (kernel_is_named) return;
@@ -41,8 +43,10 @@ struct Options {
 
   KernelOptions kernel;
   bool kernel_is_named;
+  ScalarOptions scalars;
   DeviceOption device;
-  std::string gguf, tensor = "*", seed = "1";
+  std::string gguf, tensor = "*";
+  u64 seed = 1;
   CLI::Option *gguf_option, *tensor_option, *seed_option;
   CLI::Option* out_type = nullptr;  // the constant of every tensor's kernel
   bool json = false;
@@ -186,11 +190,11 @@ void verify_tensor(KernelCache& cache, const gguf::Tensor& tensor, const FieldVa
   if (!kernel.ok()) return report.add(subject, kernel.status());
   subject.kernel = (*kernel)->name();
   subject.descriptor = (*kernel)->text();
-  const u64 block_bytes = info(*format).block_bytes;
-  report.add(subject,
-             verify_dequant(cache, *kernel->get_if<Dequant>(), [&](u64 first, u64 count, UseBlocks use) {
-               return use(tensor.data.subspan(first * block_bytes, count * block_bytes));
-             }));
+  const auto read_tensor = [&](std::size_t, u64 offset, absl::Span<std::byte> piece) {
+    std::copy_n(tensor.data.begin() + offset, piece.size(), piece.begin());
+    return absl::OkStatus();
+  };
+  report.add(subject, verify_with(cache, *kernel, (*kernel)->default_arguments(), read_tensor));
 }
 
 absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf::File& file, Report& report) {
@@ -219,18 +223,15 @@ absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf:
 absl::Status verify_kernel(const Options& options, KernelCache& cache, Report& report) {
   const absl::StatusOr<KernelType> kernel = options.kernel.kernel();
   if (!kernel.ok()) return kernel.status();
-  u64 seed = 0;
-  if (options.seed.find_first_not_of("0123456789") != std::string::npos ||
-      !absl::SimpleAtoi(options.seed, &seed)) {
-    return absl::InvalidArgumentError(str_cat(
-        "--seed is '", options.seed, "'; give a whole number from 0 to ", std::numeric_limits<u64>::max()));
-  }
-  Report::Subject subject{str_cat("(seed ", seed, ")"), "-", "-", (*kernel)->name(), (*kernel)->text()};
+  const absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel);
+  if (!values.ok()) return values.status();
+  Report::Subject subject{str_cat("(seed ", options.seed, ")"), "-", "-", (*kernel)->name(),
+                          (*kernel)->text()};
   if (const Dequant* dequant = kernel->get_if<Dequant>()) {
     subject.format = std::string(info(dequant->format).ggml_name);
     subject.shape = str_cat(dequant->n, " x ", dequant->k);
   }
-  const absl::StatusOr<Verified> verified = verify_generated(cache, *kernel, seed);
+  const absl::StatusOr<Verified> verified = verify_generated(cache, *kernel, *values, options.seed);
   if (!verified.ok()) return verified.status();
   report.add(subject, verified);
   return absl::OkStatus();
@@ -243,8 +244,13 @@ absl::Status check(const Options& options) {
         str_cat(gguf ? "--kernel and --gguf are both given" : "nothing to verify is given",
                 "; give either --kernel NAME or --gguf FILE"));
   }
-  if (gguf && options.seed_option->count() > 0)
-    return absl::InvalidArgumentError("--seed is given with --gguf; it goes with --kernel: leave it out");
+  for (const auto& [given, option] :
+       {std::pair(options.seed_option->count() > 0, "--seed"), std::pair(options.scalars.given(), "--arg")}) {
+    if (gguf && given) {
+      return absl::InvalidArgumentError(
+          str_cat(option, " is given with --gguf; it goes with --kernel: leave it out"));
+    }
+  }
   if (!gguf && options.tensor_option->count() > 0)
     return absl::InvalidArgumentError("--tensor is given with --kernel; it goes with --gguf: leave it out");
   return absl::OkStatus();
