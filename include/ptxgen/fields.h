@@ -16,7 +16,6 @@
 #pragma once
 
 #include <array>
-#include <limits>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -33,7 +32,7 @@ namespace ptxgen {
 // Bounds of an integer field, both included; a legal value is a multiple of `multiple`.
 struct PTXGEN_API Bounds {
   u32 min = 0;
-  u32 max = std::numeric_limits<u32>::max();
+  u32 max = 0xffffffff;
   u32 multiple = 1;
   std::string_view block_of = {};  // the format whose block `multiple` is: "q4_K"
 

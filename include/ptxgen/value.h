@@ -279,12 +279,13 @@ class Ptr {
   }
 
  private:
-  template <class I>
-  Element advance(const In<I>& index) const {
+  template <class Integer>
+  Element advance(const In<Integer>& index) const {
     const detail::Input inputs[] = {
-        index.input(), detail::literal<I>(sizeof(T)), {{0, base_, Operand::Form::kValue}, kernel_}};
-    constexpr Op op = sizeof(I) == sizeof(Index) ? Op::mad_lo : Op::mad_wide;
-    return Element(kernel_, detail::emit(op, type_of<I>, Type::kNone, {}, inputs, 3, index.where(), kernel_),
+        index.input(), detail::literal<Integer>(sizeof(T)), {{0, base_, Operand::Form::kValue}, kernel_}};
+    constexpr Op op = sizeof(Integer) == sizeof(Index) ? Op::mad_lo : Op::mad_wide;
+    return Element(kernel_,
+                   detail::emit(op, type_of<Integer>, Type::kNone, {}, inputs, 3, index.where(), kernel_),
                    offset_);
   }
 

@@ -1,5 +1,7 @@
 #include "ptxgen/fields.h"
 
+#include <limits>
+
 #include "absl/strings/numbers.h"
 
 namespace ptxgen {
