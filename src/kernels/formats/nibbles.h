@@ -7,7 +7,8 @@
 namespace ptxgen::formats {
 
 // Both runs of the bytes `qs` that start at byte `base`. A fifth bit of value j is bit j of the block's word
-// `qh`.
+// `qh`. Callers load `qs` in a statement of its own: C++ leaves open whether a load among the arguments comes
+// before or after the others, and the PTX would depend on the host's compiler.
 template <u32 W>
 Part<W> nibble_part(const Reg<u32>& base, const std::array<Reg<u32>, W / 4>& qs, const Reg<f32>& scale,
                     const std::optional<Reg<f32>>& shift, const std::optional<Reg<u32>>& qh = {}) {

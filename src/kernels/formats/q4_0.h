@@ -16,7 +16,8 @@ struct Q4_0 {
   template <u32 W>
   static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
     const Reg<f32> d = load_f16<0>(block);
-    return nibble_part<W>(part * W, load_bytes<W, 2>(block, part), d, {});
+    const auto qs = load_bytes<W, 2>(block, part);
+    return nibble_part<W>(part * W, qs, d, {});
   }
 };
 

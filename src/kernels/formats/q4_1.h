@@ -16,7 +16,8 @@ struct Q4_1 {
   template <u32 W>
   static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
     const auto [d, m] = load_two_f16<0>(block);
-    return nibble_part<W>(part * W, load_bytes<W, 4>(block, part), d, m);
+    const auto qs = load_bytes<W, 4>(block, part);
+    return nibble_part<W>(part * W, qs, d, m);
   }
 };
 

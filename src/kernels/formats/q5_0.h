@@ -18,7 +18,8 @@ struct Q5_0 {
   static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
     const Reg<f32> d = load_f16<0>(block);
     const auto [qh] = parts::load_words<1>(at<std::byte, 2>(block));
-    return nibble_part<W>(part * W, load_bytes<W, 6>(block, part), d, {}, qh);
+    const auto qs = load_bytes<W, 6>(block, part);
+    return nibble_part<W>(part * W, qs, d, {}, qh);
   }
 };
 

@@ -18,7 +18,8 @@ struct Q5_1 {
   static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
     const auto [d, m] = load_two_f16<0>(block);
     const auto [qh] = parts::load_words<1>(at<std::byte, 4>(block));
-    return nibble_part<W>(part * W, load_bytes<W, 8>(block, part), d, m, qh);
+    const auto qs = load_bytes<W, 8>(block, part);
+    return nibble_part<W>(part * W, qs, d, m, qh);
   }
 };
 
