@@ -3,7 +3,7 @@
 //   embed FILE.gguf [TENSOR]
 
 #include <cstdio>
-#include <cstring>
+#include <limits>
 #include <vector>
 
 #include "ptxgen/ptxgen.h"
@@ -20,6 +20,8 @@ absl::Status dequantise(const char* path, const char* wanted) {
   ptxgen::KernelCache cache(*device);
   for (const ptxgen::gguf::Tensor& tensor : file->tensors()) {
     if (!tensor.format() || (wanted && tensor.name != wanted)) continue;
+    constexpr std::uint64_t kMost = std::numeric_limits<ptxgen::u32>::max();
+    if (tensor.k() > kMost || tensor.n() > kMost) return absl::UnimplementedError("the tensor is too large");
     const ptxgen::Dequant dequant{.format = *tensor.format(),
                                   .k = static_cast<ptxgen::u32>(tensor.k()),
                                   .n = static_cast<ptxgen::u32>(tensor.n())};

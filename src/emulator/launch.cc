@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "src/emulator/decode.h"
@@ -203,7 +204,11 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
       options.workers ? options.workers : std::max(1u, std::thread::hardware_concurrency());
   workers = std::min(workers, config.grid.count());
   std::vector<std::thread> others;
-  for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { work(l, outcome); });
+  try {
+    for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { work(l, outcome); });
+  } catch (const std::system_error&) {
+    // The host has no more threads to give; those that there are do the work.
+  }
   work(l, outcome);
   for (std::thread& t : others) t.join();
   const std::lock_guard lock(outcome.mutex);

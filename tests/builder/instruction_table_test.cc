@@ -23,7 +23,11 @@ constexpr PtxIsa kIsas[] = {{3, 2}, {4, 0}, {4, 1}, {4, 2}, {4, 3}, {5, 0}, {6, 
                             {7, 4}, {7, 5}, {7, 6}, {7, 7}, {7, 8}, {8, 0}, {8, 1}, {8, 2},
                             {8, 3}, {8, 4}, {8, 5}, {8, 6}, {8, 7}, {8, 8}, {9, 0}};
 // Every target from that version on, with the version that introduced it; of one generation in order.
-constexpr TargetInfo kAllTargets[] = {
+struct AnyTarget {
+  Target target;
+  PtxIsa since;
+};
+constexpr AnyTarget kAllTargets[] = {
     {{20, false}, {2, 0}}, {{30, false}, {3, 1}}, {{32, false}, {4, 0}}, {{35, false}, {3, 1}},
     {{37, false}, {4, 1}}, {{50, false}, {4, 0}}, {{52, false}, {4, 1}}, {{53, false}, {4, 2}},
     {{60, false}, {5, 0}}, {{61, false}, {5, 0}}, {{62, false}, {5, 0}}, {{70, false}, {6, 0}},
@@ -32,7 +36,7 @@ constexpr TargetInfo kAllTargets[] = {
 
 PtxIsa introduced(Target target) {
   return std::find_if(std::begin(kAllTargets), std::end(kAllTargets),
-                      [&](const TargetInfo& info) { return info.target >= target; })
+                      [&](const AnyTarget& info) { return info.target >= target; })
       ->since;
 }
 std::optional<PtxIsa> below(PtxIsa isa) {
@@ -41,7 +45,7 @@ std::optional<PtxIsa> below(PtxIsa isa) {
 }
 std::optional<Target> below(Target target) {
   const auto* at = std::lower_bound(std::begin(kAllTargets), std::end(kAllTargets), target,
-                                    [](const TargetInfo& info, Target t) { return info.target < t; });
+                                    [](const AnyTarget& info, Target t) { return info.target < t; });
   return at == std::begin(kAllTargets) ? std::nullopt : std::optional(at[-1].target);
 }
 

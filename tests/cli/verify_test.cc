@@ -80,12 +80,23 @@ TEST_CASE("verify takes the tensors that a pattern names", "[cli]") {
 
 TEST_CASE("verify of nothing is no success", "[cli]") {
   const Command command;
-  for (const std::string pattern : {"nothing.*", "", "*norm*"}) {
+  const std::string only_f32 = "*norm*";
+  const Finished finished = command.run(verify_layer({"--tensor", only_f32}));
+  CHECK(finished.exit_status == 1);
+  CHECK(finished.out.find("NOTHING WAS VERIFIED") != std::string::npos);
+  CHECK(command.run_json(verify_layer({"--tensor", only_f32}), 1)["verified"] == false);
+}
+
+TEST_CASE("a pattern that matches no tensor is refused", "[cli]") {
+  const Command command;
+  for (const std::string pattern : {"nothing.*", "", "[", "blk"}) {
     INFO(pattern);
     const Finished finished = command.run(verify_layer({"--tensor", pattern}));
-    CHECK(finished.exit_status == 1);
-    CHECK(finished.out.find("NOTHING WAS VERIFIED") != std::string::npos);
-    CHECK(command.run_json(verify_layer({"--tensor", pattern}), 1)["verified"] == false);
+    CHECK(finished.exit_status == 2);
+    CHECK(finished.out.empty());
+    CHECK(finished.err.find("--tensor '" + pattern + "' matches none of the 14 tensors") !=
+          std::string::npos);
+    CHECK(std::count(finished.err.begin(), finished.err.end(), '\n') == 1);
   }
 }
 

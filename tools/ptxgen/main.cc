@@ -129,7 +129,8 @@ int run(int argc, char** argv) {
     status = outcome.ok() ? write_stdout(outcome->text) : outcome.status();
     if (status.ok()) return outcome->exit_status;
   } catch (const std::bad_alloc&) {
-    status = absl::ResourceExhaustedError("there is not enough memory; choose smaller constants");
+    status = absl::ResourceExhaustedError(
+        "there is not enough host memory for this; choose smaller constants or tensors");
   } catch (const std::exception& error) {
     status = absl::InternalError(error.what());
   }
@@ -141,6 +142,6 @@ int run(int argc, char** argv) {
 }  // namespace ptxgen::tool
 
 int main(int argc, char** argv) {
-  std::signal(SIGPIPE, SIG_IGN);  // write() says so instead
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);  // write() says so instead
   return ptxgen::tool::run(argc, argv);
 }

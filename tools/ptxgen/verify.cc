@@ -211,6 +211,11 @@ absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf:
     selected.push_back(&tensor);
     bytes += tensor.format() ? tensor.data.size() : 0;
   }
+  if (selected.empty() && options.tensor_option->count() > 0) {
+    return absl::InvalidArgumentError(str_cat("--tensor '", options.tensor, "' matches none of the ",
+                                              file.tensors().size(), " tensors of ", options.gguf,
+                                              "; without --tensor all of them are listed"));
+  }
   ProgressBar progress(bytes);
   for (const gguf::Tensor* tensor : selected) {
     progress.before(tensor->name);
