@@ -1,5 +1,7 @@
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "ptxgen/gguf.h"
 #include "src/gguf/mapping.h"
 #include "src/gguf/parse.h"
@@ -20,7 +22,11 @@ absl::StatusOr<File> File::open(const std::string& path) {
   absl::StatusOr<Mapping> mapping = Mapping::open(path);
   if (!mapping.ok()) return mapping.status();
   absl::StatusOr<Parsed> parsed = gguf::parse(mapping->bytes());
-  if (!parsed.ok()) return parsed.status();
+  if (!parsed.ok()) {
+    const absl::Status& fault = parsed.status();
+    return absl::Status(fault.code(),
+                        absl::StrCat("gguf: '", path, "': ", absl::StripPrefix(fault.message(), "gguf: ")));
+  }
   return File(std::make_unique<Contents>(Contents{*std::move(mapping), *std::move(parsed)}));
 }
 

@@ -73,6 +73,14 @@ TEST_CASE("dump writes to a file, whole or not at all", "[cli]") {
   CHECK(std::filesystem::is_symlink(command.folder() / "kernel.ptx"));
   CHECK(read_file(command.folder() / "elsewhere") == expected_ptx({90, false}));
 
+  for (const char* target : {"nowhere", "loop"}) {  // a link that leads to no file
+    std::filesystem::create_symlink(target, command.folder() / "loop");
+    arguments.back() = "loop";
+    CHECK(command.run(arguments).exit_status == 2);
+    CHECK(std::filesystem::is_symlink(command.folder() / "loop"));
+    std::filesystem::remove(command.folder() / "loop");
+  }
+
   arguments.back() = "/dev/full";
   CHECK(command.run(arguments).exit_status == 2);
   CHECK(std::filesystem::exists("/dev/full"));

@@ -464,7 +464,9 @@ CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
   ENTER_UNSAFE(cuMemAlloc_v2);
   if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
   if (bytes > std::size_t{1} << 30) return CUDA_ERROR_OUT_OF_MEMORY;
-  *address = reinterpret_cast<CUdeviceptr>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
+  void* memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
+  std::memset(memory, 0xcd, bytes);  // undefined to its user, the same in every run
+  *address = reinterpret_cast<CUdeviceptr>(memory);
   auto object = std::make_unique<Object>(Object{What::kMemory, fake().current()});
   object->bytes = bytes;
   fake().objects[*address] = std::move(object);

@@ -114,6 +114,9 @@ absl::StatusOr<OutputFile> OutputFile::create(const std::string& path) {
   file.path_ = path;
   struct stat info;
   const bool exists = ::stat(path.c_str(), &info) == 0;
+  const int missing = errno;
+  struct stat link;
+  if (!exists && ::lstat(path.c_str(), &link) == 0) return cannot_write(path, missing);  // a link to nowhere
   if (exists && S_ISDIR(info.st_mode)) return cannot_write(path, EISDIR);
   if (exists && !S_ISREG(info.st_mode)) {
     file.descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
