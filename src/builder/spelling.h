@@ -16,6 +16,7 @@ struct ShortText {
   std::array<char, kMax> bytes = {};
   u8 size = 0;
 
+  constexpr bool operator==(const ShortText&) const = default;
   constexpr ShortText() = default;
   constexpr ShortText(std::string_view text)
       : size(static_cast<u8>(text.size())) {  // NOLINT: implicit by design

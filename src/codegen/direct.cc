@@ -111,10 +111,15 @@ RegisterClass class_of(Type type) {
   }
 }
 
-struct Register {
-  RegisterClass kind = RegisterClass::kPred;
-  u32 number = 0;  // 0: none yet
-};
+// A register by its name, which is written far more often than made: "%r12". Empty: none yet.
+using Register = ShortText;
+
+Register make_register(RegisterClass kind, u32 number) {
+  Register name = kRegisterClasses[static_cast<std::size_t>(kind)].prefix;
+  char* const end = std::to_chars(&name.bytes[name.size], name.bytes.end(), number).ptr;
+  name.size = static_cast<u8>(end - name.bytes.data());
+  return name;
+}
 
 class EntryPrinter {
  public:
@@ -256,7 +261,7 @@ class EntryPrinter {
     const Operand& value = kernel_.operands[effect.operands + 1];
     if (value.form == Operand::Form::kValue) {
       const Register source = values_[value.value];
-      if (source.number == target.number) return;
+      if (source == target) return;
       return move(target, source, effect.type);
     }
     mov(target, effect.type, [&] { operand(value); });
@@ -401,12 +406,12 @@ class EntryPrinter {
     out_.text(i < parameters ? kernel_.parameters[i].name : kernel_.shared[i - parameters].name);
   }
 
-  void move(Register target, Register source, Type type) {
+  void move(const Register& target, const Register& source, Type type) {
     mov(target, type, [&] { name(source); });
   }
 
   template <class Source>
-  void mov(Register target, Type type, Source&& source) {
+  void mov(const Register& target, Type type, Source&& source) {
     out_.text("  ");
     for (const Piece* piece = row(Op::mov).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
       switch (piece->kind) {
@@ -423,24 +428,21 @@ class EntryPrinter {
 
   Register fresh(Type type) {
     const RegisterClass kind = class_of(type);
-    return {kind, ++counts_[static_cast<std::size_t>(kind)]};
+    return make_register(kind, ++counts_[static_cast<std::size_t>(kind)]);
   }
 
-  Register define(ValueId id) {
-    if (values_[id].number == 0) values_[id] = fresh(kernel_.values[id].type);
+  const Register& define(ValueId id) {
+    if (values_[id].size == 0) values_[id] = fresh(kernel_.values[id].type);
     return values_[id];
   }
 
-  Register variable(const Operand& o) {
+  const Register& variable(const Operand& o) {
     const auto index = static_cast<std::size_t>(o.bits);
-    if (variables_[index].number == 0) variables_[index] = fresh(kernel_.variables[index]);
+    if (variables_[index].size == 0) variables_[index] = fresh(kernel_.variables[index]);
     return variables_[index];
   }
 
-  void name(Register r) {
-    out_.text(kRegisterClasses[static_cast<std::size_t>(r.kind)].prefix);
-    out_.number(r.number);
-  }
+  void name(const Register& r) { out_.text(r); }
 
   const Kernel& kernel_;
   Writer& out_;
