@@ -2,6 +2,7 @@
 // brev, fns).
 #include <bit>
 
+#include "src/emulator/combine.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/lanes.h"
 
@@ -12,24 +13,6 @@ constexpr TypeSet kBits = types(Type::kB16, Type::kB32, Type::kB64);
 constexpr TypeSet kWords = types(Type::kB32, Type::kB64);
 constexpr TypeSet kIntWords = types(Type::kU32, Type::kS32, Type::kU64, Type::kS64);
 
-struct And {
-  template <class T>
-  static T apply(T a, T b) {
-    return a & b;
-  }
-};
-struct Or {
-  template <class T>
-  static T apply(T a, T b) {
-    return a | b;
-  }
-};
-struct Xor {
-  template <class T>
-  static T apply(T a, T b) {
-    return a ^ b;
-  }
-};
 struct Not {
   template <class T>
   static T apply(T a) {

@@ -1,4 +1,4 @@
-// The operations that combine two values into one, of atom, red and redux.
+// The operations that combine two values into one: of atom, red and redux, and of the logic instructions.
 #pragma once
 
 #include <algorithm>

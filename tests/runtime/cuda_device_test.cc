@@ -9,9 +9,14 @@
 #include "ptxgen/device.h"
 #include "tests/runtime/fake_driver.h"
 #include "tests/support/catch.h"
+#include "tests/support/status.h"
 
 namespace ptxgen {
 namespace {
+
+using testing::contains;
+using testing::ok;
+using testing::take;
 
 using testing::FakeDriver;
 
@@ -26,22 +31,6 @@ constexpr std::string_view kPtx = R"(.version 7.8
   ret;
 }
 )";
-
-template <class T>
-T take(absl::StatusOr<T> result) {
-  INFO(result.status());
-  REQUIRE(result.ok());
-  return *std::move(result);
-}
-
-void ok(const absl::Status& status) {
-  INFO(status);
-  REQUIRE(status.ok());
-}
-
-bool contains(absl::string_view text, const std::string& part) {
-  return text.find(part) != absl::string_view::npos;
-}
 
 absl::Status launch(const Function& function, const Stream& stream, const LaunchShape& shape,
                     const LaunchOptions& options = {}) {

@@ -9,9 +9,14 @@
 
 #include "tests/runtime/devices.h"
 #include "tests/support/catch.h"
+#include "tests/support/status.h"
 
 namespace ptxgen {
 namespace {
+
+using testing::contains;
+using testing::ok;
+using testing::take;
 
 // out[i] = in[i] * factor + i, for i < n
 constexpr std::string_view kScalePtx = R"(.version 7.0
@@ -44,22 +49,6 @@ DONE:
   ret;
 }
 )";
-
-template <class T>
-T take(absl::StatusOr<T> result) {
-  INFO(result.status());
-  REQUIRE(result.ok());
-  return *std::move(result);
-}
-
-void ok(const absl::Status& status) {
-  INFO(status);
-  REQUIRE(status.ok());
-}
-
-bool contains(absl::string_view text, const std::string& part) {
-  return text.find(part) != absl::string_view::npos;
-}
 
 std::vector<std::uint32_t> numbers(std::uint32_t count) {
   std::vector<std::uint32_t> values(count);

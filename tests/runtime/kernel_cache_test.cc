@@ -17,6 +17,7 @@
 #include "tests/runtime/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/files.h"
+#include "tests/support/status.h"
 
 #ifdef PTXGEN_FAKE_CUDA
 #include "tests/runtime/fake_driver.h"
@@ -24,6 +25,10 @@
 
 namespace ptxgen {
 namespace {
+
+using testing::contains;
+using testing::ok;
+using testing::take;
 
 namespace fs = std::filesystem;
 
@@ -93,22 +98,6 @@ class SameHash final : public Descriptor {
  private:
   DescriptorOf<Scale> inner_;
 };
-
-template <class T>
-T take(absl::StatusOr<T> result) {
-  INFO(result.status());
-  REQUIRE(result.ok());
-  return *std::move(result);
-}
-
-void ok(const absl::Status& status) {
-  INFO(status);
-  REQUIRE(status.ok());
-}
-
-bool contains(absl::string_view text, const std::string& part) {
-  return text.find(part) != absl::string_view::npos;
-}
 
 Device emulated() {
   return take(Device::open({.choice = DeviceChoice::kEmulator}));
