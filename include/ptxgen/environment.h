@@ -37,10 +37,16 @@ inline constexpr EnvironmentVariable kEmulatorThreads = {"PTXGEN_EMULATOR_THREAD
                                                          "host threads that run the emulated device"};
 inline constexpr EnvironmentVariable kEmulatorTarget = {"PTXGEN_EMULATOR_TARGET", "a target such as sm_80",
                                                         "sm_90a", "the target that the emulated device has"};
+inline constexpr EnvironmentVariable kCacheDir = {"PTXGEN_CACHE_DIR", "a folder",
+                                                  "$XDG_CACHE_HOME/ptxgen, else $HOME/.cache/ptxgen",
+                                                  "where cubins are kept from one process to the next"};
+inline constexpr EnvironmentVariable kCacheShared = {
+    "PTXGEN_CACHE_SHARED", "0, 1", "0",
+    "1 trusts a cache directory that is a link, belongs to another user or can be written by others"};
 
 // The table, for listings.
-inline constexpr std::array<EnvironmentVariable, 6> kAll = {kDevice, kLibcuda,         kDump,
-                                                            kPtxas,  kEmulatorThreads, kEmulatorTarget};
+inline constexpr std::array<EnvironmentVariable, 8> kAll = {
+    kDevice, kLibcuda, kDump, kPtxas, kEmulatorThreads, kEmulatorTarget, kCacheDir, kCacheShared};
 
 // The value as written; the empty string when the variable is unset or empty, which mean the same.
 PTXGEN_API std::string text(const EnvironmentVariable& variable);
@@ -50,6 +56,7 @@ PTXGEN_API std::string text(const EnvironmentVariable& variable);
 std::string libcuda();
 absl::StatusOr<std::uint32_t> emulator_threads();
 absl::StatusOr<Target> emulator_target();
+absl::StatusOr<bool> cache_shared();
 
 }  // namespace env
 }  // namespace ptxgen

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "ptxgen/arguments.h"
+#include "ptxgen/cache_directory.h"
 #include "ptxgen/codegen.h"
 #include "ptxgen/device.h"
 #include "ptxgen/emulator.h"

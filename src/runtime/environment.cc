@@ -18,6 +18,13 @@ absl::Status refuse(const EnvironmentVariable& variable, const std::string& valu
                                             "; unset it for ", variable.default_value));
 }
 
+absl::StatusOr<bool> flag(const EnvironmentVariable& variable) {
+  const std::string value = text(variable);
+  if (value == "1") return true;
+  if (value.empty() || value == "0") return false;
+  return refuse(variable, value);
+}
+
 }  // namespace
 
 std::string text(const EnvironmentVariable& variable) {
@@ -48,6 +55,10 @@ absl::StatusOr<Target> emulator_target() {
     return absl::InvalidArgumentError(str_cat(kEmulatorTarget.name, ": ", target.status().message()));
   }
   return target;
+}
+
+absl::StatusOr<bool> cache_shared() {
+  return flag(kCacheShared);
 }
 
 }  // namespace ptxgen::env
