@@ -82,6 +82,38 @@ struct PTXGEN_API Copy {
   void build(KernelBuilder& k) const;
 };
 
+// Reads memory once, 16 bytes a load, and keeps nothing: the floor under the time of every kernel that needs
+// as many bytes. A thread folds the 32-bit words that it has read by exclusive or; where the fold is at least
+// `least`, it goes into `sum`. So 0 gives sum ^= every word read, and 0xffffffff practically never writes.
+struct PTXGEN_API Read {
+  u32 vectors = 1u << 20;  // of 16 bytes
+  u32 ctas = 0;            // 0: the kernel chooses; so do the next two
+  u32 threads = 0;
+  u32 loads = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(field("vectors", &Read::vectors, "16-byte vectors to read", {1, 1u << 31}),
+                      field("ctas", &Read::ctas, "CTAs of the launch; 0: chosen", {0, 1u << 16}),
+                      field("threads", &Read::threads, "threads of a CTA; 0: chosen", {0, 1024, 32}),
+                      field("loads", &Read::loads, "loads in flight of a thread; 0: chosen", {0, 16}));
+  }
+  struct Args {
+    DevicePtr<const std::byte, 16> src;
+    DevicePtr<u32> sum;
+    u32 least = 0;
+    static constexpr auto fields() {
+      return std::tuple(input("src", &Args::src, &Read::bytes), inout("sum", &Args::sum, &Read::sum_bytes),
+                        scalar("least", &Args::least));
+    }
+  };
+  u64 bytes(const Args&) const { return u64{vectors} * 16; }
+  u64 sum_bytes(const Args&) const { return sizeof(u32); }
+
+  std::string name() const { return "read"; }
+  LaunchShape launch_shape(const Args& args) const;
+  void build(KernelBuilder& k) const;
+};
+
 // A name and the constants given for it: {"k", "4096"}.
 using FieldValues = std::vector<std::pair<std::string, std::string>>;
 

@@ -95,6 +95,7 @@ std::vector<KernelFamily> make_families() {
         family(Dequant{.format = f.format}, str_cat("dequantises ", f.ggml_name, " blocks, row after row")));
   }
   all.push_back(family(Copy{}, "copies memory, the yardstick for kernels bound by memory"));
+  all.push_back(family(Read{}, "reads memory and keeps nothing, the floor for kernels that write little"));
   for (const Original& original : originals()) add(original, all);
   return all;
 }

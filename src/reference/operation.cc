@@ -63,6 +63,14 @@ class DequantOperation final : public Operation {
   const Dequant kernel_;
 };
 
+// Bytes that betray the wrong place: each 8-byte word is its index, mixed with the seed.
+void fill_with_places(u64 seed, u64 offset, absl::Span<std::byte> piece) {
+  for (std::size_t at = 0; at < piece.size(); at += sizeof(u64)) {
+    const u64 word = ((offset + at) / sizeof(u64) + 1) * 0x9e3779b97f4a7c15 ^ seed;
+    std::memcpy(piece.data() + at, &word, std::min(sizeof(word), piece.size() - at));
+  }
+}
+
 class CopyOperation final : public Operation {
  public:
   explicit CopyOperation(ArgInfos arguments) : Operation(std::move(arguments)) {}
@@ -72,17 +80,46 @@ class CopyOperation final : public Operation {
  private:
   static constexpr std::size_t kSrc = 0;
 
-  // Bytes that a copy of the wrong place would betray: each 8-byte word is its index, mixed with the seed.
   void make(std::size_t, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
-    for (std::size_t at = 0; at < piece.size(); at += sizeof(u64)) {
-      const u64 word = ((offset + at) / sizeof(u64) + 1) * 0x9e3779b97f4a7c15 ^ seed;
-      std::memcpy(piece.data() + at, &word, sizeof(word));
-    }
+    fill_with_places(seed, offset, piece);
   }
   absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
     return read(kSrc, offset, piece);
   }
   std::optional<FloatType> type(std::size_t) const override { return std::nullopt; }
+};
+
+class ReadOperation final : public Operation {
+ public:
+  ReadOperation(ArgInfos arguments, u32 least) : Operation(std::move(arguments)), least_(least) {}
+
+  u64 unit(std::size_t argument) const override { return argument == kSrc ? 16 : sizeof(u32); }
+
+ private:
+  static constexpr std::size_t kSrc = 0, kSum = 1;
+
+  void make(std::size_t, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    fill_with_places(seed, offset, piece);
+  }
+  absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
+    if (least_ != 0) {
+      return absl::UnimplementedError(str_cat("least is ", least_,
+                                              ", and with that the sum depends on which thread reads what; "
+                                              "compare with least=0"));
+    }
+    if (absl::Status s = read(kSum, offset, piece); !s.ok()) return s;
+    constexpr u64 kBytesAtOnce = 1 << 20;
+    std::vector<std::byte> words(std::min(arguments()[kSrc].bytes, kBytesAtOnce));
+    for (u64 at = 0; at < arguments()[kSrc].bytes; at += words.size()) {
+      words.resize(std::min<u64>(words.size(), arguments()[kSrc].bytes - at));
+      if (absl::Status s = read(kSrc, at, absl::MakeSpan(words)); !s.ok()) return s;
+      for (std::size_t i = 0; i < words.size(); ++i) piece[i % sizeof(u32)] ^= words[i];
+    }
+    return absl::OkStatus();
+  }
+  std::optional<FloatType> type(std::size_t) const override { return std::nullopt; }
+
+  const u32 least_;
 };
 
 }  // namespace
@@ -140,6 +177,8 @@ absl::StatusOr<std::unique_ptr<Operation>> operation_of(const KernelType& kernel
   if (const auto* dequant = kernel.get_if<Dequant>())
     return std::make_unique<DequantOperation>(*dequant, std::move(arguments));
   if (kernel.get_if<Copy>()) return std::make_unique<CopyOperation>(std::move(arguments));
+  if (kernel.get_if<Read>())
+    return std::make_unique<ReadOperation>(std::move(arguments), static_cast<u32>(values[2]));
   return absl::UnimplementedError(str_cat("there is no reference for ", kernel->name(),
                                           "; run it with `ptxgen run` and compare its results"));
 }
