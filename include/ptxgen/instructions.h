@@ -37,6 +37,13 @@ PTXGEN_RESOLVE(f16, ::ptxgen::f16)
 PTXGEN_RESOLVE(bf16, ::ptxgen::bf16)
 PTXGEN_RESOLVE(f16x2, ::ptxgen::f16x2)
 PTXGEN_RESOLVE(f32, ::ptxgen::f32)
+PTXGEN_RESOLVE(arrivals, ::ptxgen::u32)
+PTXGEN_RESOLVE(tx_bytes, ::ptxgen::u32)
+PTXGEN_RESOLVE(bulk_bytes, ::ptxgen::u32)
+PTXGEN_RESOLVE(parity, ::ptxgen::u32)
+PTXGEN_RESOLVE(upto4, ::ptxgen::u32)
+PTXGEN_RESOLVE(upto8, ::ptxgen::u32)
+PTXGEN_RESOLVE(upto16, ::ptxgen::u32)
 #undef PTXGEN_RESOLVE
 #define PTXGEN_WIDEN(narrow, wide)         \
   template <class D>                       \
@@ -127,8 +134,42 @@ class Group {
   std::array<Reg<T>, N> registers_;
 };
 
+// A pointer of an asynchronous copy: what it points to does not matter, space and alignment do.
+template <Space S, std::size_t Align, bool kWritten>
+class CopyAddress {
+ public:
+  template <class T, std::size_t A>
+  requires(A >= Align && !(kWritten && std::is_const_v<T>) &&
+           !std::same_as<std::remove_const_t<T>, MBarrier>)
+      CopyAddress(const Ptr<S, T, A>& p)  // NOLINT: implicit, as In is
+      : input_(p.input()) {}
+  KernelBuilder* kernel() const { return input_.kernel; }
+  void append_to(Input*& out) const { *out++ = input_; }
+
+ private:
+  Input input_;
+};
+
 template <Rule R, class T, class D>
 struct Parameter {};
+#define PTXGEN_COPY_ADDRESS(rule, space, alignment, written)       \
+  template <class T, class D>                                      \
+  struct Parameter<Rule::rule, T, D> {                             \
+    using type = CopyAddress<Space::space, alignment, written>;    \
+  };
+PTXGEN_COPY_ADDRESS(global_in4, kGlobal, 4, false)
+PTXGEN_COPY_ADDRESS(global_in8, kGlobal, 8, false)
+PTXGEN_COPY_ADDRESS(global_in16, kGlobal, 16, false)
+PTXGEN_COPY_ADDRESS(global_out16, kGlobal, 16, true)
+PTXGEN_COPY_ADDRESS(shared_in16, kShared, 16, false)
+PTXGEN_COPY_ADDRESS(shared_out4, kShared, 4, true)
+PTXGEN_COPY_ADDRESS(shared_out8, kShared, 8, true)
+PTXGEN_COPY_ADDRESS(shared_out16, kShared, 16, true)
+#undef PTXGEN_COPY_ADDRESS
+template <class T, class D>
+struct Parameter<Rule::mbarrier, T, D> {
+  using type = SharedPtr<MBarrier>;
+};
 template <Rule R, class T, class D>
   requires(count_of(R) == 1) && requires { typename resolve_t<R, T, D>; }
 struct Parameter<R, T, D> {
@@ -397,7 +438,33 @@ constexpr Modifiers with_scope(Scope scope) {
     const detail::Input address = p.input();                                                                  \
     detail::emit(Op::id, Type::kNone, Type::kNone, {}, &address, 1, where, p.kernel());                       \
   }
+#define PTXGEN_IN(id, i) const std::tuple_element_t<i, detail::inputs_t<detail::rows::id##_row>>&
+#define PTXGEN_AD1(id, method, ...)                                                          \
+  inline auto method(PTXGEN_IN(id, 0) a, SourceLocation where = SourceLocation::current()) { \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a);            \
+  }
+#define PTXGEN_AD2(id, method, ...)                                                  \
+  inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b,                         \
+                     SourceLocation where = SourceLocation::current()) {             \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b); \
+  }
+#define PTXGEN_AD3(id, method, ...)                                                     \
+  inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c,        \
+                     SourceLocation where = SourceLocation::current()) {                \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c); \
+  }
+#define PTXGEN_AD4(id, method, ...)                                                                  \
+  inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c, PTXGEN_IN(id, 3) e, \
+                     SourceLocation where = SourceLocation::current()) {                             \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e);           \
+  }
+#define PTXGEN_AD5(id, method, ...)                                                                  \
+  inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c, PTXGEN_IN(id, 3) e, \
+                     PTXGEN_IN(id, 4) f, SourceLocation where = SourceLocation::current()) {         \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e, f);        \
+  }
 #include "ptxgen/instruction_table.inc"
+#undef PTXGEN_IN
 #undef PTXGEN_LOAD
 #undef PTXGEN_LOADS
 #undef PTXGEN_STORE

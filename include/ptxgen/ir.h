@@ -39,7 +39,9 @@ enum class Kind : u8 {
   Barrier,         // every thread of the CTA must arrive
   CountedBarrier,  // as many threads as it says
   Fence,
-  Hint,  // changes no value
+  MBarrier,   // an operation on an mbarrier: each thread may find it in another phase
+  AsyncCopy,  // starts or groups copies that go on by themselves
+  Hint,       // changes no value
   Clock,
   Control,
 };
@@ -69,6 +71,24 @@ enum class Rule : u16 {
   global,  // an address in global memory ...
   shared,  // ... in shared memory ...
   addr,    // ... in the space that the modifiers say
+  // The same of an asynchronous copy: a multiple of so many bytes, read (in) or written (out).
+  global_in4,
+  global_in8,
+  global_in16,
+  global_out16,
+  shared_in16,
+  shared_out4,
+  shared_out8,
+  shared_out16,
+  mbarrier,  // the address of an MBarrier
+  // A u32 whose literals are checked; see literal_range.
+  arrivals,
+  tx_bytes,
+  bulk_bytes,
+  parity,
+  upto4,
+  upto8,
+  upto16,
 };
 // `count` registers that PTX writes as one operand, in braces: a fragment of a matrix.
 constexpr Rule group(Rule element, u8 count) {

@@ -49,8 +49,9 @@ class PTXGEN_API KernelBuilder {
   auto param(T Args::*member, SourceLocation where = SourceLocation::current());
 
   // Shared memory for `count` elements, aligned to Align bytes; its content is undefined until written.
-  template <DeviceType T, std::size_t Align = alignof(T)>
-  SharedPtr<T, Align> shared(u32 count, SourceLocation where = SourceLocation::current()) {
+  template <class T, std::size_t Align = alignof(T)>
+  requires(DeviceType<T> || std::same_as<T, MBarrier>) SharedPtr<T, Align> shared(
+      u32 count, SourceLocation where = SourceLocation::current()) {
     if (count == 0) mistake(where, "shared memory for 0 elements; give a count, or use dynamic_shared()");
     return {this, shared_array(static_cast<u64>(count) * sizeof(T), Align, where)};
   }
@@ -91,6 +92,12 @@ class PTXGEN_API KernelBuilder {
   // while (condition()) body(); the condition's code runs before each iteration.
   void while_(absl::FunctionRef<Pred()> condition, absl::FunctionRef<void()> body,
               SourceLocation where = SourceLocation::current());
+
+  // Waits until the barrier's phase of this parity is complete; its writes before that are visible then.
+  // Threads may wait in control flow that differs between them. Where the target has it, the thread sleeps
+  // (mbarrier.try_wait), else it polls (mbarrier.test_wait).
+  void mbarrier_wait_parity(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
+                            SourceLocation where = SourceLocation::current());
 
   // Performance directives (PTX ISA 11.4). Block extents beyond maxntid are refused at launch.
   void maxntid(u32 x, u32 y = 1, u32 z = 1, SourceLocation where = SourceLocation::current());
@@ -135,6 +142,7 @@ class PTXGEN_API KernelBuilder {
   ValueId load_parameter(u32 index, Type type, SourceLocation where);
   void add_parameter(std::string_view name, Type type, SourceLocation where);
   void check_hints(const MemoryHints& hints, Kind kind, SourceLocation where);
+  void check_literal(const Operand& operand, Rule rule, SourceLocation where);
   u32 check_variable(u32 variable, SourceLocation where);
   Operand far_address(const Operand& address, SourceLocation where);
   bool check_input(const detail::Input& input, SourceLocation where);

@@ -50,6 +50,12 @@ struct e5m2x2 {
   bool operator==(const e5m2x2&) const = default;
 };
 
+// A barrier object in shared memory (PTX ISA 9.7.13, "mbarrier"); its bits mean nothing to a kernel, which
+// names it by SharedPtr<MBarrier> alone.
+struct alignas(8) MBarrier {
+  u64 opaque;
+};
+
 // The same types as values, for the instruction table, the verifier and the printer.
 enum class Type : u8 {
   kPred,

@@ -265,6 +265,7 @@ class Ptr {
   ValueId base() const { return base_; }
   s64 offset() const { return offset_; }
   detail::Input input() const { return {{offset_, base_, Operand::Form::kValue}, kernel_}; }
+  void append_to(detail::Input*& out) const { *out++ = input(); }
 
   friend Element operator+(const Ptr& p, std::integral auto elements) {
     return Element(p.kernel_, p.base_, p.offset_ + static_cast<s64>(elements) * static_cast<s64>(sizeof(T)));

@@ -56,7 +56,7 @@ class Divergence {
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
       const Kind kind = row(instruction.op).kind;
       different = kind == Kind::Thread || kind == Kind::StrongLoad || kind == Kind::Atomic ||
-                  kind == Kind::Convergent || kind == Kind::Clock;
+                  kind == Kind::MBarrier || kind == Kind::Convergent || kind == Kind::Clock;
       // What a barrier returns (bar.red) is one value for all.
       for (u8 i = 0; i < instruction.num_operands && kind != Kind::Barrier; ++i)
         different |= differs(operands[i]);

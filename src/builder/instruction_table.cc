@@ -1,12 +1,36 @@
 #include "src/builder/instruction_table.h"
 
+#include <limits>
+#include <utility>
+
 namespace ptxgen {
 namespace {
 
+// PTX ISA 9.7.13.15.2 "Contents of the mbarrier object" bounds counts; 9.7.9 cp.async, cp.async.bulk the
+// sizes.
+constexpr s64 kMaxMBarrierCount = (1 << 20) - 1;
+constexpr std::pair<Rule, LiteralRange> kLiteralRanges[] = {
+    {Rule::arrivals, {1, kMaxMBarrierCount, 1, "the arrival count of an mbarrier"}},
+    {Rule::tx_bytes, {0, kMaxMBarrierCount, 1, "the transaction count of an mbarrier"}},
+    {Rule::bulk_bytes, {16, std::numeric_limits<u32>::max(), 16, "the size of a bulk copy"}},
+    {Rule::parity, {0, 1, 1, "the parity of a phase"}},
+    {Rule::upto4, {0, 4, 1, "the part of a copy of 4 bytes that is no zero fill"}},
+    {Rule::upto8, {0, 8, 1, "the part of a copy of 8 bytes that is no zero fill"}},
+    {Rule::upto16, {0, 16, 1, "the part of a copy of 16 bytes that is no zero fill"}},
+};
+
+constexpr const LiteralRange* range_of(Rule rule) {
+  for (const auto& [ranged, range] : kLiteralRanges) {
+    if (ranged == rule) return &range;
+  }
+  return nullptr;
+}
+
 template <class... Rules>
 constexpr Slots slots(Rules... rules) {
-  Slots result{{rules...}, 0, false};
+  Slots result{{rules...}, 0, false, false};
   for (const Rule rule : result.rules) {
+    result.ranged |= range_of(rule) != nullptr;
     if (rule == Rule::V) {
       result.vector = true;
     } else if (rule != Rule::None) {
@@ -88,6 +112,10 @@ const ModifierRow& row(Scope scope) {
   return kScopes[static_cast<u32>(scope)];
 }
 
+const LiteralRange* literal_range(Rule rule) {
+  return range_of(rule);
+}
+
 Type resolve(Rule rule, Type t, Type d) {
   switch (element_of(rule)) {
     case Rule::None: return Type::kNone;
@@ -99,10 +127,26 @@ Type resolve(Rule rule, Type t, Type d) {
     case Rule::u32:
     case Rule::imm:
     case Rule::symbol:
-    case Rule::shared: return Type::kU32;
+    case Rule::shared:
+    case Rule::shared_in16:
+    case Rule::shared_out4:
+    case Rule::shared_out8:
+    case Rule::shared_out16:
+    case Rule::mbarrier:
+    case Rule::arrivals:
+    case Rule::tx_bytes:
+    case Rule::bulk_bytes:
+    case Rule::parity:
+    case Rule::upto4:
+    case Rule::upto8:
+    case Rule::upto16: return Type::kU32;
     case Rule::s32: return Type::kS32;
     case Rule::u64:
     case Rule::global:
+    case Rule::global_in4:
+    case Rule::global_in8:
+    case Rule::global_in16:
+    case Rule::global_out16:
     case Rule::addr: return Type::kU64;
     case Rule::f16: return Type::kF16;
     case Rule::bf16: return Type::kBf16;

@@ -16,6 +16,7 @@ struct Slots {
   std::array<Rule, kMax> rules = {};  // up to the first None
   u8 registers = 0;                   // that they stand for ...
   bool vector = false;                // ... and with Rule::V as many more as the vector modifier says
+  bool ranged = false;  // whether literals of one of them have a range; each is one register then
 
   constexpr u32 count(u8 vector_width) const { return registers + (vector ? vector_width : 0u); }
 };
@@ -47,5 +48,15 @@ const ModifierRow& row(L2 hint);
 const ModifierRow& row(Scope scope);
 
 Type resolve(Rule rule, Type t, Type d);
+
+// What a literal in the place of an operand may be: `low` to `high`, a multiple of `multiple`.
+struct LiteralRange {
+  s64 low, high, multiple;
+  std::string_view what;
+
+  constexpr bool contains(s64 value) const { return value >= low && value <= high && value % multiple == 0; }
+};
+// Null where every value of the type will do.
+const LiteralRange* literal_range(Rule rule);
 
 }  // namespace ptxgen

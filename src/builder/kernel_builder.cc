@@ -122,6 +122,13 @@ void KernelBuilder::check_hints(const MemoryHints& hints, Kind kind, SourceLocat
   }
 }
 
+void KernelBuilder::check_literal(const Operand& operand, Rule rule, SourceLocation where) {
+  const LiteralRange* range = literal_range(rule);
+  if (!range || operand.form != Operand::Form::kInteger || range->contains(operand.bits)) return;
+  mistake(where, str_cat(range->what, " is ", operand.bits, "; it lies in ", range->low, " to ", range->high,
+                         range->multiple == 1 ? "" : str_cat(" and is a multiple of ", range->multiple)));
+}
+
 // An address whose offset does not fit the 32 signed bits of an address operand (PTX ISA 6.4.1).
 Operand KernelBuilder::far_address(const Operand& address, SourceLocation where) {
   if (info(kernel_.values[address.value].type).bytes != sizeof(u64)) {
@@ -206,6 +213,8 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   }
   if (const u32 wanted = r.operands.count(modifiers.vector); count != wanted) {
     k.mistake(where, str_cat(r.method, " has ", wanted, " operands, not ", count));
+  } else if (r.operands.ranged) {
+    for (u32 i = 0; i < count; ++i) k.check_literal(operands[i], r.operands.rules[i], where);
   }
   Instruction instruction;
   instruction.op = op;
@@ -396,6 +405,23 @@ void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRe
   close_region();
   kernel_.instructions[control].inner[0] = test;
   kernel_.instructions[control].inner[1] = inside;
+}
+
+void KernelBuilder::mbarrier_wait_parity(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
+                                         SourceLocation where) {
+  const Row& suspending = row(Op::mbarrier_try_wait_parity);
+  const bool suspends = options_.target.supports(suspending.target) && options_.max_isa >= suspending.isa;
+  Operand enter;
+  enter.form = Operand::Form::kInteger;
+  enter.bits = 1;
+  loop(
+      enter,
+      [&] {
+        const Pred complete = suspends ? mbarrier_try_wait_parity(barrier, parity, where)
+                                       : mbarrier_test_wait_parity(barrier, parity, where);
+        return !complete;
+      },
+      where);
 }
 
 // ---- Directives and the end ----

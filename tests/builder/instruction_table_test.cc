@@ -54,7 +54,7 @@ const std::vector<RowCase>& all_cases() {
     auto* rows = new RowSuite;
     for (const auto add : {add_integer_rows, add_float_rows, add_half_rows, add_comparison_rows,
                            add_logic_rows, add_conversion_rows, add_memory_rows, add_warp_rows,
-                           add_atomic_rows, add_cta_rows, add_internal_rows}) {
+                           add_atomic_rows, add_cta_rows, add_async_rows, add_internal_rows}) {
       add(*rows);
     }
     return rows;

@@ -112,6 +112,46 @@ TEST_CASE("hints that exclude each other", "[builder]") {
   CHECK_MISTAKE(st_global(k.param(&Args::out), 1, {.l2 = L2::kPrefetch64B}), "a store takes");
 }
 
+TEST_CASE("literals of asynchronous copies and mbarriers out of range", "[builder]") {
+  const auto on = [&](auto&& body) {
+    return mistake(
+        [&](KernelBuilder& k) {
+          const auto tile = k.shared<u32, 16>(64);
+          body(k, k.param(&Args::in), tile, k.shared<MBarrier>(1));
+        },
+        {{90, false}, {9, 0}});
+  };
+#define CHECK_ASYNC_MISTAKE(statement, ...)                                                       \
+  CHECK(reports(on([]([[maybe_unused]] KernelBuilder& k, [[maybe_unused]] auto in,                \
+                      [[maybe_unused]] auto tile, [[maybe_unused]] auto barrier) { statement; }), \
+                __LINE__, __VA_ARGS__))
+  CHECK_ASYNC_MISTAKE(cp_async_bulk_shared_global(tile, in, 24, barrier),
+                      "the size of a bulk copy is 24; it lies in 16 to 4294967295 and is a multiple of 16");
+  CHECK_ASYNC_MISTAKE(cp_async_bulk_shared_global(tile, in, 0, barrier), "the size of a bulk copy is 0");
+  CHECK_ASYNC_MISTAKE(cp_async_bulk_global_shared(k.param(&Args::out), tile, 8), "a multiple of 16");
+  CHECK_ASYNC_MISTAKE(cp_async_bulk_prefetch_L2(in, 100), "a multiple of 16");
+  CHECK_ASYNC_MISTAKE(cp_async_cg_16(tile, in, 17), "is 17; it lies in 0 to 16");
+  CHECK_ASYNC_MISTAKE(cp_async_ca_4(tile, in, 5), "is 5; it lies in 0 to 4");
+  CHECK_ASYNC_MISTAKE(mbarrier_init(barrier, 0),
+                      "the arrival count of an mbarrier is 0; it lies in 1 to 1048575");
+  CHECK_ASYNC_MISTAKE(mbarrier_init(barrier, 1 << 20), "the arrival count of an mbarrier is 1048576");
+  CHECK_ASYNC_MISTAKE(mbarrier_arrive(barrier, 0), "the arrival count of an mbarrier is 0");
+  CHECK_ASYNC_MISTAKE(mbarrier_arrive_expect_tx(barrier, 1 << 20),
+                      "the transaction count of an mbarrier is 1048576; it lies in 0 to 1048575");
+  CHECK_ASYNC_MISTAKE(mbarrier_expect_tx(barrier, 1 << 20), "the transaction count of an mbarrier");
+  CHECK_ASYNC_MISTAKE(mbarrier_try_wait_parity(barrier, 2), "the parity of a phase is 2; it lies in 0 to 1");
+  CHECK_ASYNC_MISTAKE(k.mbarrier_wait_parity(barrier, 2), "the parity of a phase is 2");
+  CHECK(on([](KernelBuilder& k, auto in, auto tile, auto barrier) {
+          mbarrier_init(barrier, (1 << 20) - 1);
+          mbarrier_arrive_expect_tx(barrier, (1 << 20) - 1);
+          cp_async_bulk_shared_global(tile, in, 16, barrier);
+          cp_async_cg_16(tile, in, 0);
+          cp_async_cg_16(tile, in, 16);
+          k.mbarrier_wait_parity(barrier, 1);
+        }) == "");
+#undef CHECK_ASYNC_MISTAKE
+}
+
 TEST_CASE("loops need a step", "[builder]") {
   CHECK_MISTAKE(k.for_(0u, 4u, 0, [](Reg<u32>) {}), "the step is 0");
   CHECK_MISTAKE(k.for_(0, k.constant<s32>(4), 0x80000000, [](Reg<s32>) {}), "the step is 2147483648");
@@ -134,8 +174,8 @@ TEST_CASE("the first mistake is the one reported", "[builder]") {
 
 namespace {
 template <class Body>
-bool divergent(Body&& body) {
-  const std::string message = mistake(body);
+bool divergent(Body&& body, const BuildOptions& options = {}) {
+  const std::string message = mistake(body, options);
   INFO(message);
   CHECK((message.empty() ||
          message.find("a barrier stands in control flow that may differ") != std::string::npos));
@@ -203,6 +243,24 @@ TEST_CASE("barriers that not all threads are sure to reach", "[builder]") {
       a = k.tid_x();
     });
   }));
+}
+
+TEST_CASE("what a thread finds in an mbarrier may differ, waiting for it does not", "[builder]") {
+  constexpr BuildOptions kHopper = {{90, false}, {9, 0}};
+  CHECK(divergent(
+      [](KernelBuilder& k) {
+        const Pred complete = mbarrier_test_wait_parity(k.shared<MBarrier>(1), 0);
+        k.if_(complete, [&] { k.bar_sync(0); });
+      },
+      kHopper));
+  CHECK(!divergent(
+      [](KernelBuilder& k) {
+        const auto barrier = k.shared<MBarrier>(1);
+        k.if_(k.tid_x() == 0, [&] { k.mbarrier_wait_parity(barrier, 0); });
+        k.mbarrier_wait_parity(barrier, 0);
+        k.bar_sync(0);
+      },
+      kHopper));
 }
 
 TEST_CASE("barriers that all threads reach", "[builder]") {

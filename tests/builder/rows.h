@@ -87,17 +87,24 @@ auto nth_type(RuleList<Rs...>) {
     return std::type_identity<u32>{};
   }
 }
-// What is not an address: addresses are p and s.
-template <Rule... Rs>
-auto values_of(RuleList<Rs...>) {
-  return RuleList<Rs...>{};
+// What is not an address: addresses are p, s and m.
+constexpr bool is_address(Rule rule) {
+  return (rule >= Rule::global && rule <= Rule::addr) || (rule >= Rule::global_in4 && rule <= Rule::mbarrier);
 }
-template <Rule R, Rule... Rs>
-requires(R == Rule::addr || R == Rule::global || R == Rule::shared) auto values_of(RuleList<R, Rs...>) {
-  return RuleList<Rs...>{};
+template <Rule... Kept>
+auto values_of(RuleList<>, RuleList<Kept...>) {
+  return RuleList<Kept...>{};
+}
+template <Rule R, Rule... Rs, Rule... Kept>
+auto values_of(RuleList<R, Rs...>, RuleList<Kept...>) {
+  if constexpr (is_address(R)) {
+    return values_of(RuleList<Rs...>{}, RuleList<Kept...>{});
+  } else {
+    return values_of(RuleList<Rs...>{}, RuleList<Kept..., R>{});
+  }
 }
 template <std::size_t I, class Rules, class T, class D>
-using operand_t = typename decltype(nth_type<I, T, D>(values_of(Rules{})))::type;
+using operand_t = typename decltype(nth_type<I, T, D>(values_of(Rules{}, RuleList<>{})))::type;
 
 // Calls f(std::type_identity<T>) for the types of `Set`, in the order of enum Type.
 template <TypeSet Set, class F>
@@ -205,6 +212,7 @@ void add_memory_rows(RowSuite& suite);
 void add_warp_rows(RowSuite& suite);
 void add_atomic_rows(RowSuite& suite);
 void add_cta_rows(RowSuite& suite);
+void add_async_rows(RowSuite& suite);
 void add_internal_rows(RowSuite& suite);
 
 #define PTXGEN_ROW_CALL(...)                                                                                \

@@ -366,6 +366,22 @@ TEST_CASE("shared memory: static arrays, dynamic memory, one symbol for all of i
 
 // ---- Literals ----
 
+TEST_CASE("waiting for an mbarrier sleeps where the target can", "[builder]") {
+  const auto wait = [](Target target) {
+    return instructions(
+        [](KernelBuilder& k) { k.mbarrier_wait_parity(k.shared<MBarrier>(1), k.param(&Args::n)); },
+        {target, {9, 0}});
+  };
+  CHECK(wait({90, false}) ==
+        "  mov.u32 %r1, _shared_0;\n  ld.param.u32 %r2, [n];\n$loop_1:\n"
+        "  mbarrier.try_wait.parity.shared.b64 %p1, [%r1], %r2;\n  not.pred %p2, %p1;\n  @%p2 bra $loop_1;\n"
+        "  ret;\n");
+  CHECK(wait({80, false}) ==
+        "  mov.u32 %r1, _shared_0;\n  ld.param.u32 %r2, [n];\n$loop_1:\n"
+        "  mbarrier.test_wait.parity.shared.b64 %p1, [%r1], %r2;\n  not.pred %p2, %p1;\n  @%p2 bra $loop_1;\n"
+        "  ret;\n");
+}
+
 TEST_CASE("literals of every kind", "[builder]") {
   CHECK(instructions([](KernelBuilder& k) {
           auto out = k.param(&Args::out);

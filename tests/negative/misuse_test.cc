@@ -158,6 +158,49 @@ IS_ILLEGAL(Global<u32>, Reg<f32>, None, a + b);
 IS_ILLEGAL(Global<u32>, None, None, a + 1.5f);
 IS_ILLEGAL(Global<u32>, Reg<u32>, None, a + b + a);
 
+// ---- Asynchronous copies and mbarriers ----
+IS_LEGAL(Shared<MBarrier>, None, None, mbarrier_init(a, 1));
+IS_LEGAL(Shared<MBarrier>, Reg<u32>, None, mbarrier_init(a + 1, b));
+IS_ILLEGAL(Shared<u64>, None, None, mbarrier_init(a, 1));
+IS_LEGAL(Shared<u64>, None, None, mbarrier_init(at<MBarrier>(a), 1));
+IS_ILLEGAL(Shared<u32>, None, None, mbarrier_init(at<MBarrier>(a), 1));
+IS_ILLEGAL(Global<MBarrier>, None, None, mbarrier_init(a, 1));
+IS_ILLEGAL(Shared<const MBarrier>, None, None, mbarrier_arrive(a));
+IS_ILLEGAL(Shared<MBarrier>, Reg<s32>, None, mbarrier_arrive(a, b));
+IS_ILLEGAL(Shared<MBarrier>, None, None, ld_shared(a));
+IS_ILLEGAL(Shared<MBarrier>, Reg<u64>, None, st_shared(a, b));
+IS_LEGAL(KernelBuilder&, Shared<MBarrier>, None, a.mbarrier_wait_parity(b, 0));
+IS_ILLEGAL(KernelBuilder&, Shared<u64>, None, a.mbarrier_wait_parity(b, 0));
+IS_ILLEGAL(Shared<MBarrier>, Reg<u32>, None, mbarrier_test_wait(a, b));  // a state has 64 bits
+template <class T>
+using Shared16 = SharedPtr<T, 16>;
+template <class T>
+using Shared8 = SharedPtr<T, 8>;
+IS_LEGAL(Shared16<u32>, Global16<const u8>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_LEGAL(Shared16<u32>, Global32<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c, 5));
+IS_ILLEGAL(Shared8<u32>, Global16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Shared16<u32>, Global8<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Shared16<u32>, Global16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b + 1, 64, c));
+IS_ILLEGAL(Shared16<const u32>, Global16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Shared16<u32>, Global16<u32>, Shared<u64>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Shared16<u32>, Shared16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Global16<u32>, Shared16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_ILLEGAL(Shared16<MBarrier>, Global16<u32>, Shared<MBarrier>, cp_async_bulk_shared_global(a, b, 64, c));
+IS_LEGAL(Global16<u32>, Shared16<const u32>, Reg<u32>, cp_async_bulk_global_shared(a, b, c));
+IS_ILLEGAL(Global16<const u32>, Shared16<u32>, Reg<u32>, cp_async_bulk_global_shared(a, b, c));
+IS_ILLEGAL(Global16<u32>, Shared16<u32>, Reg<s32>, cp_async_bulk_global_shared(a, b, c));
+IS_ILLEGAL(Global16<u32>, Shared8<u32>, Reg<u32>, cp_async_bulk_global_shared(a, b, c));
+IS_LEGAL(Shared<u32>, Global<const u32>, None, cp_async_ca_4(a, b));
+IS_LEGAL(Shared<u64>, Global<const u64>, Reg<u32>, cp_async_ca_8(a, b, c));
+IS_ILLEGAL(Shared<u32>, Global<const u32>, None, cp_async_ca_8(a, b));
+IS_ILLEGAL(Shared<u64>, Global<u32>, None, cp_async_ca_8(a, b));
+IS_LEGAL(Shared16<u32>, Global16<const u32>, None, cp_async_cg_16(a, b));
+IS_ILLEGAL(Shared8<u32>, Global16<const u32>, None, cp_async_cg_16(a, b));
+IS_ILLEGAL(Shared16<const u32>, Global16<const u32>, None, cp_async_cg_16(a, b));
+IS_ILLEGAL(Global16<u32>, Shared16<u32>, None, cp_async_cg_16(a, b));
+IS_LEGAL(KernelBuilder&, None, None, a.cp_async_wait_group(1));
+IS_ILLEGAL(KernelBuilder&, Reg<u32>, None, a.cp_async_wait_group(b));
+
 // ---- Instructions on types that they do not have ----
 IS_LEGAL(Reg<f32>, None, None, shfl_sync_bfly(a, 1, 31, 0xffffffff));
 IS_ILLEGAL(Reg<u64>, None, None, shfl_sync_bfly(a, 1, 31, 0xffffffff));

@@ -44,7 +44,9 @@ std::string_view kind_of(const Instruction& instruction) {
     case Kind::Atomic: return "atomic";
     case Kind::Convergent: return "warp exchange";
     case Kind::Barrier:
-    case Kind::CountedBarrier: return "barrier";
+    case Kind::CountedBarrier:
+    case Kind::MBarrier: return "barrier";
+    case Kind::AsyncCopy: return "asynchronous copy";
     case Kind::Fence: return "fence";
     case Kind::Hint: return "hint";
     case Kind::Clock: return "clock";
