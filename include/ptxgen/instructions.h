@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "ptxgen/fragment.h"
 #include "ptxgen/value.h"
 
 namespace ptxgen {
@@ -27,6 +28,7 @@ struct Resolve;
   };
 PTXGEN_RESOLVE(T, T)
 PTXGEN_RESOLVE(V, T)
+PTXGEN_RESOLVE(P, packed_t<T>)
 PTXGEN_RESOLVE(D, D)
 PTXGEN_RESOLVE(pred, ::ptxgen::pred)
 PTXGEN_RESOLVE(u16, ::ptxgen::u16)
@@ -326,6 +328,63 @@ auto atomic(const P& p, Scope scope, SourceLocation where, const Ins&... values)
                                emit(O, type_of<T>, Type::kNone, modifiers, inputs, sizeof...(Ins) + 1, where, p.kernel()));
 }
 
+// 16 bytes of each row of tiles in shared memory (ldmatrix, stmatrix).
+template <class Row, class T, std::size_t Align>
+concept Tile = DeviceType<std::remove_const_t<T>> && Row::kTypes.contains(type_of<std::remove_const_t<T>>) &&
+               Align % 16 == 0;
+
+template <Op O, class Row, class P>
+auto load_tiles(const P& p, SourceLocation where) {
+  using T = std::remove_const_t<typename P::element_type>;
+  const Input address = p.input();
+  return make_results<T, void>(typename Row::Results{}, p.kernel(),
+                               emit(O, type_of<T>, Type::kNone, {}, &address, 1, where, p.kernel()));
+}
+
+template <class Row, class T, Rule Address, Rule Values>
+auto stored_tiles(RuleList<Address, Values>) -> parameter_t<Values, T>;
+template <class Row, class T>
+using stored_tiles_t = decltype(stored_tiles<Row, std::remove_const_t<T>>(typename Row::Operands{}));
+
+template <Op O, class P, class Values>
+void store_tiles(const P& p, const Values& values, SourceLocation where) {
+  Input inputs[5] = {p.input()};
+  Input* end = inputs + 1;
+  values.append_to(end);
+  emit(O, type_of<typename P::element_type>, Type::kNone, {}, inputs, static_cast<u32>(end - inputs), where,
+       p.kernel());
+}
+
+// The element type of an mma row's accumulators.
+template <Rule R>
+auto accumulated(RuleList<R>) {
+  if constexpr (element_of(R) == Rule::f16x2) {
+    return f16{};
+  } else {
+    return resolve_t<R, void>{};
+  }
+}
+template <class Row>
+using accumulated_t = decltype(accumulated(typename Row::Results{}));
+
+// Whether a row multiplies elements of types A and B: T of the table is B, D is A, or the same where there is no D.
+template <class Row, class A, class B>
+concept Multiplies = Row::kTypes.contains(type_of<B>) &&
+                     (Row::kTo.bits == 0 ? std::same_as<A, B> : Row::kTo.contains(type_of<A>));
+
+template <Op O, class Row, class A, class B, class C>
+C multiply(const A& a, const B& b, const C& c, SourceLocation where) {
+  Input inputs[A::kRegisters + B::kRegisters + C::kRegisters];
+  Input* end = inputs;
+  a.append_to(end);
+  b.append_to(end);
+  c.append_to(end);
+  constexpr Type kTo = Row::kTo.bits == 0 ? Type::kNone : type_of<typename A::value_type>;
+  return C(make_results<void, void>(
+      typename Row::Results{}, a.kernel(),
+      emit(O, type_of<typename B::value_type>, kTo, {}, inputs, static_cast<u32>(end - inputs), where, a.kernel())));
+}
+
 constexpr Modifiers with_hints(MemoryHints hints) {
   Modifiers modifiers;
   modifiers.hints = hints;
@@ -462,6 +521,30 @@ constexpr Modifiers with_scope(Scope scope) {
   inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c, PTXGEN_IN(id, 3) e, \
                      PTXGEN_IN(id, 4) f, SourceLocation where = SourceLocation::current()) {         \
     return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e, f);        \
+  }
+#define PTXGEN_LDMATRIX(id, method, ...)                                                               \
+  template <class T, std::size_t Align>                                                                \
+    requires detail::Tile<detail::rows::id##_row, T, Align>                                            \
+  auto method(const SharedPtr<T, Align>& p, SourceLocation where = SourceLocation::current()) {        \
+    return detail::load_tiles<Op::id, detail::rows::id##_row>(p, where);                               \
+  }
+#define PTXGEN_STMATRIX(id, method, ...)                                                               \
+  template <class T, std::size_t Align>                                                                \
+    requires(!std::is_const_v<T>) && detail::Tile<detail::rows::id##_row, T, Align>                    \
+  void method(const SharedPtr<T, Align>& p, const detail::stored_tiles_t<detail::rows::id##_row, T>& values, \
+              SourceLocation where = SourceLocation::current()) {                                      \
+    detail::store_tiles<Op::id>(p, values, where);                                                     \
+  }
+// a[m][k] * b[k][n] + c[m][n]
+#define PTXGEN_MMA(id, method, kind, types, results, operands, spelling, ...)                                       \
+  template <class A, class B>                                                                                       \
+    requires detail::Multiplies<detail::rows::id##_row, A, B>                                                       \
+  auto method(const Fragment<Matrix::kA, A, detail::matrix_shape(spelling).m, detail::matrix_shape(spelling).k>& a, \
+              const Fragment<Matrix::kB, B, detail::matrix_shape(spelling).k, detail::matrix_shape(spelling).n>& b, \
+              const Fragment<Matrix::kC, detail::accumulated_t<detail::rows::id##_row>,                             \
+                             detail::matrix_shape(spelling).m, detail::matrix_shape(spelling).n>& c,                \
+              SourceLocation where = SourceLocation::current()) {                                                   \
+    return detail::multiply<Op::id, detail::rows::id##_row>(a, b, c, where);                                        \
   }
 #include "ptxgen/instruction_table.inc"
 #undef PTXGEN_IN

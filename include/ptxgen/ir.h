@@ -36,6 +36,7 @@ enum class Kind : u8 {
   Store,
   Atomic,
   Convergent,      // exchanges between the lanes of a warp
+  Aligned,         // the same by all 32 lanes together: tensor cores
   Barrier,         // every thread of the CTA must arrive
   CountedBarrier,  // as many threads as it says
   Fence,
@@ -57,6 +58,7 @@ enum class Rule : u16 {
   W,  // twice as wide as T
   D,
   V,  // T, as many as the vector modifier says
+  P,  // a 32-bit register of elements of type T: f16x2 where T is f16, u32 where it is u8
   pred,
   u16,
   u32,

@@ -169,7 +169,7 @@ class PTXGEN_API KernelBuilder {
   std::array<u32, 256> newest_{};
   std::vector<u32> older_;
   std::vector<std::pair<u32, SourceLocation>>
-      nested_barriers_;          // instructions that need uniform control flow around them
+      together_;                 // instructions that threads must reach together, inside regions
   SourceLocation bounds_where_;  // of minnctapersm
   absl::Status status_;
 };

@@ -49,6 +49,20 @@ struct e5m2x2 {
   u16 bits;
   bool operator==(const e5m2x2&) const = default;
 };
+// Elements of matrices: the tensor cores compute with them, no other instruction does. tf32 is an f32 whose low
+// 13 bits do not count.
+struct tf32 {
+  u32 bits;
+  bool operator==(const tf32&) const = default;
+};
+struct e4m3 {
+  u8 bits;
+  bool operator==(const e4m3&) const = default;
+};
+struct e5m2 {
+  u8 bits;
+  bool operator==(const e5m2&) const = default;
+};
 
 // A barrier object in shared memory (PTX ISA 9.7.13, "mbarrier"); its bits mean nothing to a kernel, which
 // names it by SharedPtr<MBarrier> alone.
@@ -75,6 +89,9 @@ enum class Type : u8 {
   kF64,
   kE4m3x2,
   kE5m2x2,
+  kTf32,
+  kE4m3,
+  kE5m2,
   kNone,
 };
 
@@ -85,7 +102,7 @@ struct TypeInfo {
   u8 bytes;
 };
 
-inline constexpr std::array<TypeInfo, 18> kTypeInfo = {{
+inline constexpr std::array<TypeInfo, 21> kTypeInfo = {{
     {"pred", "pred", "pred", 1},
     {"u8", "u8", "b16", 1},
     {"s8", "s8", "b16", 1},
@@ -103,6 +120,9 @@ inline constexpr std::array<TypeInfo, 18> kTypeInfo = {{
     {"f64", "f64", "b64", 8},
     {"e4m3x2", "b16", "b16", 2},
     {"e5m2x2", "b16", "b16", 2},
+    {"tf32", "b32", "b32", 4},
+    {"e4m3", "b8", "b16", 1},
+    {"e5m2", "b8", "b16", 1},
     {"none", "none", "none", 0},
 }};
 
@@ -126,13 +146,16 @@ inline constexpr TypeSet kPred = of(Type::kPred), kU8 = of(Type::kU8), kS8 = of(
                          kS32 = of(Type::kS32), kU64 = of(Type::kU64), kS64 = of(Type::kS64),
                          kF16 = of(Type::kF16), kBf16 = of(Type::kBf16), kF16x2 = of(Type::kF16x2),
                          kBf16x2 = of(Type::kBf16x2), kF32 = of(Type::kF32), kF64 = of(Type::kF64),
-                         kE4m3x2 = of(Type::kE4m3x2), kE5m2x2 = of(Type::kE5m2x2);
+                         kE4m3x2 = of(Type::kE4m3x2), kE5m2x2 = of(Type::kE5m2x2),
+                         kTf32 = of(Type::kTf32), kE4m3 = of(Type::kE4m3), kE5m2 = of(Type::kE5m2);
 inline constexpr TypeSet kI16 = kU16 | kS16, kI32 = kU32 | kS32, kI64 = kU64 | kS64,
                          kInt = kI16 | kI32 | kI64, kSigned = kS16 | kS32 | kS64, kFloat = kF32 | kF64,
                          kHalf = kF16 | kF16x2, kBrain = kBf16 | kBf16x2, kFp8 = kE4m3x2 | kE5m2x2,
                          kMemory = kU8 | kS8 | kInt | kFloat | kHalf | kBrain | kFp8,
                          kB32 = kI32 | kF32 | kF16x2 | kBf16x2, kB64 = kI64 | kF64,
-                         kB16 = kI16 | kF16 | kBf16 | kFp8;
+                         kB16 = kI16 | kF16 | kBf16 | kFp8, kI8 = kU8 | kS8, kF8 = kE4m3 | kE5m2,
+                         kTile16 = kU16 | kF16 | kBf16,  // what a tile of 8x8 16-bit elements may hold ...
+                         kTile = kTile16 | kI8 | kF8 | kU32 | kS32 | kF32 | kTf32;  // ... and 16 bytes of a row
 }  // namespace type_sets
 
 // The Type of a C++ type; only the types above have one.
@@ -172,6 +195,12 @@ template <>
 inline constexpr Type type_of<e4m3x2> = Type::kE4m3x2;
 template <>
 inline constexpr Type type_of<e5m2x2> = Type::kE5m2x2;
+template <>
+inline constexpr Type type_of<tf32> = Type::kTf32;
+template <>
+inline constexpr Type type_of<e4m3> = Type::kE4m3;
+template <>
+inline constexpr Type type_of<e5m2> = Type::kE5m2;
 
 template <class T>
 concept DeviceType = type_of<T>

@@ -1,17 +1,35 @@
 #include "src/builder/divergence.h"
 
+#include <optional>
+
 #include "src/builder/instruction_table.h"
 #include "src/builder/schedule.h"
 
 namespace ptxgen {
 namespace {
 
-// Forward data flow over values and variables. A variable differs between threads once a differing value is
-// assigned to it, or any value in differing control flow; loops are walked until nothing changes.
+enum class Group : u8 { kWarp, kCta };
+
+// How a value spreads over the threads of a group, from less to more.
+enum class Spread : u8 {
+  kUniform,
+  kLanes,  // a multiple of 32 plus the lane, as tid_x() is: its upper bits are one value in a warp
+  kDiffers,
+};
+
+constexpr s64 kWarpSize = 32;
+
+// Forward data flow over values and variables. A variable spreads as what is assigned to it, and differs once
+// that happens in differing control flow; loops are walked until nothing changes.
+//
+// In a warp, tid_y() and tid_z() count as uniform and tid_x() as kLanes unless maxntid says that rows of the
+// block are no whole warps: a kernel that counts warps has such blocks.
 class Divergence {
  public:
-  explicit Divergence(const Kernel& kernel)
+  Divergence(const Kernel& kernel, Group group)
       : kernel_(kernel),
+        group_(group),
+        whole_warps_(kernel.bounds.maxntid[0] % kWarpSize == 0),
         values_(kernel.values.size()),
         variables_(kernel.variables.size()),
         reached_divergently_(kernel.instructions.size()),
@@ -25,9 +43,11 @@ class Divergence {
   bool reached_divergently(u32 instruction) const { return reached_divergently_[instruction]; }
 
  private:
-  bool differs(const Operand& operand) const {
-    return operand.form == Operand::Form::kValue && operand.value != kNoValue && values_[operand.value];
+  Spread spread(const Operand& operand) const {
+    return operand.form == Operand::Form::kValue && operand.value != kNoValue ? values_[operand.value]
+                                                                              : Spread::kUniform;
   }
+  bool differs(const Operand& operand) const { return spread(operand) != Spread::kUniform; }
 
   void walk(u32 region, bool divergent) {
     for (u32 i = kernel_.regions[region].first; i != kNone; i = kernel_.instructions[i].next) {
@@ -37,12 +57,13 @@ class Divergence {
       reached_divergently_[i] = divergent;
       if (effect.op == Op::kVarWrite) {
         const Operand* operands = &kernel_.operands[effect.operands];
-        set(variables_, static_cast<std::size_t>(operands[0].bits), divergent || differs(operands[1]));
+        raise(variables_[static_cast<std::size_t>(operands[0].bits)],
+              divergent ? Spread::kDiffers : spread(operands[1]));
       } else if (effect.op == Op::kYield) {
-        set(yields_, region, differs(kernel_.operands[effect.operands]));
+        raise(yields_[region], spread(kernel_.operands[effect.operands]));
       }
       bool inside = divergent || (effect.num_operands > 0 && differs(kernel_.operands[effect.operands]));
-      for_each_inner(effect, [&](u32 inner) { inside |= yields_[inner]; });
+      for_each_inner(effect, [&](u32 inner) { inside |= yields_[inner] != Spread::kUniform; });
       for_each_inner(effect, [&](u32 inner) { walk(inner, inside); });
     }
   }
@@ -50,40 +71,126 @@ class Divergence {
   void evaluate(u32 index) {
     const Instruction& instruction = kernel_.instructions[index];
     const Operand* operands = kernel_.operands.data() + instruction.operands;
-    bool different = false;
+    Spread result = Spread::kUniform;
     if (instruction.op == Op::kVarRead) {
-      different = variables_[static_cast<std::size_t>(operands[0].bits)];
+      result = variables_[static_cast<std::size_t>(operands[0].bits)];
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
-      const Kind kind = row(instruction.op).kind;
-      different = kind == Kind::Thread || kind == Kind::StrongLoad || kind == Kind::Atomic ||
-                  kind == Kind::MBarrier || kind == Kind::Convergent || kind == Kind::Clock;
-      // What a barrier returns (bar.red) is one value for all.
-      for (u8 i = 0; i < instruction.num_operands && kind != Kind::Barrier; ++i)
-        different |= differs(operands[i]);
+      result = group_ == Group::kCta ? across_cta(instruction, operands) : across_warp(instruction, operands);
     }
-    for (u8 i = 0; i < instruction.num_results; ++i) set(values_, instruction.results + i, different);
+    for (u8 i = 0; i < instruction.num_results; ++i) raise(values_[instruction.results + i], result);
   }
 
-  void set(std::vector<bool>& flags, std::size_t index, bool value) {
-    changed_ |= value && !flags[index];
-    if (value) flags[index] = true;
+  Spread across_cta(const Instruction& instruction, const Operand* operands) const {
+    return of_kind(row(instruction.op).kind).value_or(of_operands(instruction, operands));
+  }
+
+  // Where the kind alone tells.
+  static std::optional<Spread> of_kind(Kind kind) {
+    switch (kind) {
+      case Kind::Thread:
+      case Kind::StrongLoad:
+      case Kind::Atomic:
+      case Kind::MBarrier:
+      case Kind::Convergent:
+      case Kind::Aligned:
+      case Kind::Clock: return Spread::kDiffers;
+      case Kind::Barrier: return Spread::kUniform;  // what bar.red returns is one value for all
+      default: return std::nullopt;
+    }
+  }
+
+  Spread across_warp(const Instruction& instruction, const Operand* operands) const {
+    switch (instruction.op) {
+      case Op::laneid: return Spread::kLanes;
+      case Op::tid_x: return whole_warps_ ? Spread::kLanes : Spread::kDiffers;
+      case Op::tid_y:
+      case Op::tid_z: return whole_warps_ ? Spread::kUniform : Spread::kDiffers;
+      case Op::vote_sync_all:
+      case Op::vote_sync_any:
+      case Op::vote_sync_uni:
+      case Op::vote_sync_ballot:
+      case Op::match_all_sync:
+      case Op::redux_sync_add:
+      case Op::redux_sync_min:
+      case Op::redux_sync_max:
+      case Op::redux_sync_and:
+      case Op::redux_sync_or:
+      case Op::redux_sync_xor:
+      case Op::activemask: return Spread::kUniform;
+      // From one lane, the warp being one segment: c is 31 (PTX ISA, shfl.sync).
+      case Op::shfl_sync_idx:
+        return differs(operands[1]) || !is_literal(operands[2], [](s64 c) { return c == kWarpSize - 1; })
+                   ? Spread::kDiffers
+                   : Spread::kUniform;
+      default: break;
+    }
+    if (const std::optional<Spread> known = of_kind(row(instruction.op).kind)) return *known;
+    if (instruction.num_operands == 2 && spread(operands[0]) == Spread::kLanes && !differs(operands[1])) {
+      return of_lanes(instruction.op, operands[1]);
+    }
+    return of_operands(instruction, operands);
+  }
+
+  // `op` of a value that is kLanes and one that is uniform.
+  static Spread of_lanes(Op op, const Operand& b) {
+    const bool warps = is_literal(b, [](s64 value) { return value % kWarpSize == 0; });
+    switch (op) {
+      case Op::shr:
+        return is_literal(b, [](s64 by) { return by >= 5; }) ? Spread::kUniform : Spread::kDiffers;
+      case Op::and_:
+      case Op::div:
+      case Op::setp_lt:
+      case Op::setp_ge: return warps ? Spread::kUniform : Spread::kDiffers;
+      case Op::add: return warps ? Spread::kLanes : Spread::kDiffers;
+      default: return Spread::kDiffers;
+    }
+  }
+
+  template <class Test>
+  static bool is_literal(const Operand& operand, Test&& test) {
+    return operand.form == Operand::Form::kInteger && test(operand.bits);
+  }
+
+  Spread of_operands(const Instruction& instruction, const Operand* operands) const {
+    for (u8 i = 0; i < instruction.num_operands; ++i) {
+      if (differs(operands[i])) return Spread::kDiffers;
+    }
+    return Spread::kUniform;
+  }
+
+  void raise(Spread& spread, Spread to) {
+    changed_ |= to > spread;
+    if (to > spread) spread = to;
   }
 
   const Kernel& kernel_;
-  std::vector<bool> values_, variables_, reached_divergently_;
-  std::vector<bool> yields_;  // of each region: whether its final predicate differs
+  const Group group_;
+  const bool whole_warps_;
+  std::vector<Spread> values_, variables_;
+  std::vector<bool> reached_divergently_;
+  std::vector<Spread> yields_;  // of each region: its final predicate
   bool changed_ = false;
 };
 
 }  // namespace
 
-std::vector<u32> divergent_barriers(const Kernel& kernel,
-                                    const std::vector<std::pair<u32, SourceLocation>>& barriers) {
+std::vector<u32> reached_divergently(const Kernel& kernel,
+                                     const std::vector<std::pair<u32, SourceLocation>>& together) {
   std::vector<u32> found;
-  if (barriers.empty()) return found;
-  const Divergence divergence(kernel);
-  for (u32 i = 0; i < barriers.size(); ++i) {
-    if (divergence.reached_divergently(barriers[i].first)) found.push_back(i);
+  for (const Group group : {Group::kCta, Group::kWarp}) {
+    const auto concerns = [&](u32 i) {
+      const Kind kind = row(kernel.instructions[together[i].first].op).kind;
+      return (kind == Kind::Barrier) == (group == Group::kCta);
+    };
+    std::vector<u32> ours;
+    for (u32 i = 0; i < together.size(); ++i) {
+      if (concerns(i)) ours.push_back(i);
+    }
+    if (ours.empty()) continue;
+    const Divergence divergence(kernel, group);
+    for (const u32 i : ours) {
+      if (divergence.reached_divergently(together[i].first)) found.push_back(i);
+    }
   }
   return found;
 }

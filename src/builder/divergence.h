@@ -1,4 +1,5 @@
-// Which control flow may differ between the threads of a CTA.
+// Which control flow may differ between the threads that must be together: those of a CTA at a barrier, those
+// of a warp at an .aligned instruction.
 #pragma once
 
 #include <utility>
@@ -9,9 +10,9 @@
 
 namespace ptxgen {
 
-// The positions in `barriers` (instruction, place) of those that not every thread of a CTA is sure to reach:
-// a branch or loop around them depends on a value that may differ between threads. Needs a scheduled kernel.
-std::vector<u32> divergent_barriers(const Kernel& kernel,
-                                    const std::vector<std::pair<u32, SourceLocation>>& barriers);
+// The positions in `together` (instruction, place) of those that not all these threads are sure to reach at
+// once: a branch or loop around them depends on a value that may differ. Needs a scheduled kernel.
+std::vector<u32> reached_divergently(const Kernel& kernel,
+                                     const std::vector<std::pair<u32, SourceLocation>>& together);
 
 }  // namespace ptxgen

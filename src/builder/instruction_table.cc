@@ -116,12 +116,29 @@ const LiteralRange* literal_range(Rule rule) {
   return range_of(rule);
 }
 
+namespace {
+
+// As detail::Packed.
+Type packed(Type t) {
+  switch (t) {
+    case Type::kF16: return Type::kF16x2;
+    case Type::kBf16: return Type::kBf16x2;
+    case Type::kTf32:
+    case Type::kF32: return Type::kF32;
+    case Type::kS32: return Type::kS32;
+    default: return Type::kU32;
+  }
+}
+
+}  // namespace
+
 Type resolve(Rule rule, Type t, Type d) {
   switch (element_of(rule)) {
     case Rule::None: return Type::kNone;
     case Rule::T:
     case Rule::V: return t;
     case Rule::D: return d;
+    case Rule::P: return packed(t);
     case Rule::pred: return Type::kPred;
     case Rule::u16: return Type::kU16;
     case Rule::u32:

@@ -233,7 +233,8 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
       for (u32 i = 0; i < registers; ++i) k.kernel_.values.push_back({next, register_type});
     }
   }
-  if (r.kind == Kind::Barrier && k.region_ != 0) k.nested_barriers_.emplace_back(next, where);
+  if ((r.kind == Kind::Barrier || r.kind == Kind::Aligned) && k.region_ != 0)
+    k.together_.emplace_back(next, where);
   return results;
 }
 
@@ -459,10 +460,18 @@ absl::StatusOr<Kernel> KernelBuilder::finish() {
   }
   if (!status_.ok()) return status_;
   schedule(kernel_);
-  for (const u32 barrier : divergent_barriers(kernel_, nested_barriers_)) {
-    mistake(nested_barriers_[barrier].second,
-            "a barrier stands in control flow that may differ between the threads of a CTA, so some may "
-            "never arrive; move it out, or use bar_sync(id, count) for the warps that do");
+  for (const u32 found : reached_divergently(kernel_, together_)) {
+    const auto& [instruction, where] = together_[found];
+    const Row& r = row(kernel_.instructions[instruction].op);
+    mistake(
+        where,
+        r.kind == Kind::Barrier
+            ? "a barrier stands in control flow that may differ between the threads of a CTA, so some may "
+              "never arrive; move it out, or use bar_sync(id, count) for the warps that do"
+            : str_cat(r.method,
+                      " stands in control flow that may differ between the lanes of a warp, which execute "
+                      "it together; move it out and mask what it computes with, or let the condition be "
+                      "one for a warp (tid_x() >> 5, vote_sync_any, shfl_sync_idx from a fixed lane)"));
   }
   if (!status_.ok()) return status_;
   return std::move(kernel_);

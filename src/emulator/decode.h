@@ -38,6 +38,8 @@ absl::Span<const Mnemonic> memory_mnemonics();
 absl::Span<const Mnemonic> atomic_mnemonics();
 absl::Span<const Mnemonic> warp_mnemonics();
 absl::Span<const Mnemonic> control_mnemonics();
+absl::Span<const Mnemonic> mma_mnemonics();
+absl::Span<const Mnemonic> matrix_load_mnemonics();
 
 // bar.warp.sync, whose opcode is that of the CTA barriers.
 void decode_warp_barrier(Decoder& decoder);

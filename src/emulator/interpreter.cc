@@ -17,7 +17,8 @@ bool mergeable(const Split& s) {
   return s.state == Split::State::kReady || s.state == Split::State::kConverging;
 }
 
-// "lanes 0-15, 20"
+}  // namespace
+
 std::string lane_list(LaneMask lanes) {
   std::string text = std::popcount(lanes) == 1 ? "lane " : "lanes ";
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
@@ -30,8 +31,6 @@ std::string lane_list(LaneMask lanes) {
   }
   return text;
 }
-
-}  // namespace
 
 std::string to_string(Dim3 at) {
   return str_cat("(", at.x, ",", at.y, ",", at.z, ")");

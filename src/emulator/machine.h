@@ -261,6 +261,8 @@ struct Cta {
   std::vector<std::byte> frames_;
 };
 
+// "lanes 0-15, 20"
+std::string lane_list(LaneMask lanes);
 // "(1,2,3)"
 std::string to_string(Dim3 at);
 Dim3 position(std::uint64_t linear, Dim3 extent);

@@ -12,7 +12,7 @@ struct Row {
   bool is_signed, is_float;
 };
 
-constexpr std::array<Row, 25> kRows = {{
+constexpr std::array<Row, 27> kRows = {{
     {Type::kPred, "pred", 1, false, false},     {Type::kB8, "b8", 8, false, false},
     {Type::kB16, "b16", 16, false, false},      {Type::kB32, "b32", 32, false, false},
     {Type::kB64, "b64", 64, false, false},      {Type::kB128, "b128", 128, false, false},
@@ -25,7 +25,8 @@ constexpr std::array<Row, 25> kRows = {{
     {Type::kF32, "f32", 32, false, true},       {Type::kF64, "f64", 64, false, true},
     {Type::kTf32, "tf32", 32, false, true},     {Type::kE4m3x2, "e4m3x2", 16, false, true},
     {Type::kE5m2x2, "e5m2x2", 16, false, true}, {Type::kS16x2, "s16x2", 32, true, false},
-    {Type::kU16x2, "u16x2", 32, false, false},
+    {Type::kU16x2, "u16x2", 32, false, false},  {Type::kE4m3, "e4m3", 8, false, true},
+    {Type::kE5m2, "e5m2", 8, false, true},
 }};
 
 constexpr const Row& row(Type type) {

@@ -37,6 +37,8 @@ enum class Type : std::uint8_t {
   kE5m2x2,
   kS16x2,
   kU16x2,
+  kE4m3,
+  kE5m2,
 };
 
 // Width in bits; 1 for a predicate.

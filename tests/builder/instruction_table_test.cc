@@ -52,9 +52,10 @@ std::optional<Target> below(Target target) {
 const std::vector<RowCase>& all_cases() {
   static const RowSuite& suite = *[] {
     auto* rows = new RowSuite;
-    for (const auto add : {add_integer_rows, add_float_rows, add_half_rows, add_comparison_rows,
-                           add_logic_rows, add_conversion_rows, add_memory_rows, add_warp_rows,
-                           add_atomic_rows, add_cta_rows, add_async_rows, add_internal_rows}) {
+    for (const auto add :
+         {add_integer_rows, add_float_rows, add_half_rows, add_comparison_rows, add_logic_rows,
+          add_conversion_rows, add_memory_rows, add_warp_rows, add_matrix_rows, add_atomic_rows, add_cta_rows,
+          add_async_rows, add_internal_rows}) {
       add(*rows);
     }
     return rows;

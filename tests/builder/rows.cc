@@ -122,7 +122,8 @@ void RowSuite::finish(Op op, KernelBuilder& k) {
 }
 
 void RowSuite::expect(std::size_t first, std::string_view expected) {
-  const std::vector<std::string> texts = expand_alternatives(expected);
+  std::vector<std::string> texts = expand_alternatives(expected);
+  if (texts.size() == 1) texts.resize(cases_.size() - first, texts[0]);
   for (std::size_t i = first; i < cases_.size(); ++i) {
     RowCase& row_case = cases_[i];
     if (texts.size() != cases_.size() - first) {

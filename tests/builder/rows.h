@@ -5,7 +5,7 @@
 // The call sees the operands a, b, c, e (parameters of the types that the row asks for), the pointers p
 // (global) and s (shared), the kernel k, and the types T and D. It is made once for every T (and D) of the
 // row. The text is written by hand, not derived from the table: (x|y) lists what differs from type to type,
-// in the order of enum Type, D before T.
+// in the order of enum Type, D before T; a text without is that of all types.
 #pragma once
 
 #include <string>
@@ -68,6 +68,10 @@ template <class T, std::size_t N>
 void keep(KernelBuilder& k, const std::array<Reg<T>, N>& values) {
   for (const Reg<T>& value : values) k.var<T>(value);
 }
+template <Matrix M, class T, u32 Rows, u32 Columns>
+void keep(KernelBuilder& k, const Fragment<M, T, Rows, Columns>& fragment) {
+  keep(k, fragment.registers());
+}
 template <class A, class B>
 void keep(KernelBuilder& k, const std::pair<Reg<A>, Reg<B>>& values) {
   k.var<A>(values.first);
@@ -120,7 +124,7 @@ void for_each_type(F&& f) {
        type_identity<s16>{}, type_identity<u32>{}, type_identity<s32>{}, type_identity<u64>{},
        type_identity<s64>{}, type_identity<f16>{}, type_identity<bf16>{}, type_identity<f16x2>{},
        type_identity<bf16x2>{}, type_identity<f32>{}, type_identity<f64>{}, type_identity<e4m3x2>{},
-       type_identity<e5m2x2>{});
+       type_identity<e5m2x2>{}, type_identity<tf32>{}, type_identity<e4m3>{}, type_identity<e5m2>{});
 }
 
 // Rows of loads and stores have no operand rules.
@@ -210,6 +214,7 @@ void add_logic_rows(RowSuite& suite);
 void add_conversion_rows(RowSuite& suite);
 void add_memory_rows(RowSuite& suite);
 void add_warp_rows(RowSuite& suite);
+void add_matrix_rows(RowSuite& suite);
 void add_atomic_rows(RowSuite& suite);
 void add_cta_rows(RowSuite& suite);
 void add_async_rows(RowSuite& suite);

@@ -256,6 +256,58 @@ IS_ILLEGAL(DevicePtr<const u32> WithBool::*, None, None, output("x", a, nullptr)
 
 }  // namespace
 
+// ---- Fragments: shapes and types of matrices ----
+template <class T, u32 Rows, u32 Columns>
+using FragA = Fragment<Matrix::kA, T, Rows, Columns>;
+template <class T, u32 Rows, u32 Columns>
+using FragB = Fragment<Matrix::kB, T, Rows, Columns>;
+template <class T, u32 Rows, u32 Columns>
+using FragC = Fragment<Matrix::kC, T, Rows, Columns>;
+template <class T>
+using Tile16 = SharedPtr<T, 16>;
+using Accumulator16x8 = Accumulator<f32, 16, 8>;
+using U8A = FragA<u8, 16, 32>;
+using S8B = FragB<s8, 32, 8>;
+using S32C = FragC<s32, 16, 8>;
+using HalfA = FragA<f16, 16, 16>;
+using HalfB = FragB<f16, 16, 8>;
+using FloatC = FragC<f32, 16, 8>;
+using HalfC = FragC<f16, 16, 8>;
+using BrainB = FragB<bf16, 16, 8>;
+using LongA = FragA<f16, 16, 8>;
+using F8A = FragA<e4m3, 16, 32>;
+using F8B = FragB<e5m2, 32, 8>;
+using FloatC8 = FragC<s32, 8, 8>;
+IS_LEGAL(U8A, S8B, S32C, mma(a, b, c));
+IS_LEGAL(U8A, S8B, S32C, mma_satfinite(a, b, c));
+IS_ILLEGAL(S8B, U8A, S32C, mma(a, b, c));    // a and b exchanged
+IS_ILLEGAL(U8A, S8B, FloatC, mma(a, b, c));  // integers into floats
+IS_ILLEGAL(U8A, S8B, FloatC8, mma(a, b, c));
+IS_LEGAL(HalfA, HalfB, FloatC, mma(a, b, c));
+IS_LEGAL(HalfA, HalfB, HalfC, mma(a, b, c));
+IS_LEGAL(HalfA, HalfB, Accumulator16x8&, c = mma(a, b, c));
+IS_ILLEGAL(HalfA, HalfB, FloatC, mma_satfinite(a, b, c));
+IS_ILLEGAL(HalfA, BrainB, FloatC, mma(a, b, c));  // f16 times bf16
+IS_ILLEGAL(LongA, HalfB, FloatC, mma(a, b, c));   // k of 8 and of 16
+IS_LEGAL(F8A, F8B, HalfC, mma(a, b, c));
+IS_ILLEGAL(U8A, F8B, FloatC, mma(a, b, c));
+IS_LEGAL(Quad<u32>, None, None, U8A(a));
+IS_ILLEGAL(Pair<u32>, None, None, U8A(a));         // two registers of four
+IS_ILLEGAL(Quad<f16x2>, None, None, U8A(a));       // of another type
+IS_ILLEGAL(Quad<u32>, S8B, S32C, mma(a, b, c));    // registers are no fragment by themselves
+IS_ILLEGAL(Accumulator16x8&, HalfC, None, a = b);  // another type of accumulator
+IS_LEGAL(Tile16<const f16>, None, None, HalfA(ldmatrix_x4(a)));
+IS_ILLEGAL(Tile16<f16>, None, None, HalfA(ldmatrix_x2(a)));
+IS_ILLEGAL(Tile16<bf16>, None, None, HalfA(ldmatrix_x4(a)));
+IS_ILLEGAL(Shared<f16>, None, None, ldmatrix_x4(a));  // rows are 16-byte aligned
+IS_ILLEGAL(Global16<f16>, None, None, ldmatrix_x4(a));
+IS_LEGAL(Tile16<u8>, None, None, U8A(ldmatrix_x4(a)));
+IS_ILLEGAL(Tile16<u8>, None, None, ldmatrix_x4_trans(a));  // it moves 16-bit elements
+IS_LEGAL(Tile16<f16>, Pair<f16x2>, None, stmatrix_x2(a, b));
+IS_ILLEGAL(Tile16<const f16>, Pair<f16x2>, None, stmatrix_x2(a, b));
+IS_ILLEGAL(Tile16<f16>, Pair<bf16x2>, None, stmatrix_x2(a, b));
+IS_ILLEGAL(Tile16<f16>, Quad<f16x2>, None, stmatrix_x2(a, b));
+
 TEST_CASE("misuse does not compile", "[negative]") {
   SUCCEED("this file compiled");
 }

@@ -1,0 +1,162 @@
+// Tiles of matrices as the tensor-core instructions take them: spread over the registers of the 32 lanes of a
+// warp. `mma` multiplies fragments whose shapes and types an instruction has; nothing else compiles.
+#pragma once
+
+#include <array>
+#include <utility>
+
+#include "ptxgen/value.h"
+
+namespace ptxgen {
+
+// The place of a matrix in d = a * b + c; kC is that of c and d, the accumulators.
+enum class Matrix : u8 { kA, kB, kC };
+
+namespace detail {
+
+// The type of the 32-bit registers that hold elements of type T, the first in the low bits.
+template <class T>
+struct Packed {};
+#define PTXGEN_PACKED(element, register_type) \
+  template <>                                 \
+  struct Packed<element> {                    \
+    using type = register_type;               \
+  };
+PTXGEN_PACKED(u8, u32)
+PTXGEN_PACKED(s8, u32)
+PTXGEN_PACKED(e4m3, u32)
+PTXGEN_PACKED(e5m2, u32)
+PTXGEN_PACKED(u16, u32)
+PTXGEN_PACKED(f16, f16x2)
+PTXGEN_PACKED(bf16, bf16x2)
+PTXGEN_PACKED(tf32, f32)
+PTXGEN_PACKED(f32, f32)
+PTXGEN_PACKED(s32, s32)
+PTXGEN_PACKED(u32, u32)
+#undef PTXGEN_PACKED
+template <class T>
+using packed_t = typename Packed<T>::type;
+
+}  // namespace detail
+
+// A tile of Rows x Columns elements of type T. Lane `lane` holds kElements of them in kRegisters registers,
+// the first in the low bits of the first; place() says which. With g = lane / 4, t = lane % 4 and E elements
+// to a register (4 of 8 bits, 2 of 16, 1 of 32), element e of register r is (PTX ISA, "Matrix Fragments for
+// mma")
+//
+//   A, 16 rows   row g + 8 * (r % 2)   column (r / 2) * 4E + t * E + e
+//   A, 8 rows    row g                 column  r      * 4E + t * E + e
+//   B, 8 columns row r * 4E + t * E + e                        column g
+//   C            row g + 8 * (i / 2)   column t * 2 + i % 2    with i = r * E + e
+//
+// so in A of 16x32 bytes a lane holds four bytes of row g, four of row g + 8, and the same 16 columns
+// further.
+template <Matrix M, class T, u32 Rows, u32 Columns>
+class Fragment {
+ public:
+  using value_type = T;
+  using Register = Reg<detail::packed_t<T>>;
+  static constexpr Matrix kMatrix = M;
+  static constexpr u32 kPerRegister = sizeof(u32) / sizeof(T);
+  static constexpr u32 kElements = Rows * Columns / 32;
+  static constexpr u32 kRegisters = kElements / kPerRegister;
+
+  struct Place {
+    u32 row, column;
+    bool operator==(const Place&) const = default;
+  };
+  // Where element `element` of `lane` stands in the matrix.
+  static constexpr Place place(u32 lane, u32 element) {
+    const u32 group = lane / 4, thread = lane % 4;
+    if constexpr (M == Matrix::kC) {
+      return {group + 8 * (element / 2), thread * 2 + element % 2};
+    } else {
+      const u32 r = element / kPerRegister;
+      const u32 along = thread * kPerRegister + element % kPerRegister;
+      if constexpr (M == Matrix::kB) return {r * 4 * kPerRegister + along, group};
+      return {group + 8 * (r % (Rows / 8)), r / (Rows / 8) * 4 * kPerRegister + along};
+    }
+  }
+
+  // From the registers of each lane. ldmatrix fills them in this order from 8x8 tiles of 16-bit elements
+  // (8x16 of bytes): down the rows first, then along the columns.
+  explicit Fragment(const std::array<Register, kRegisters>& registers) : registers_(registers) {}
+
+  const std::array<Register, kRegisters>& registers() const { return registers_; }
+  const Register& operator[](std::size_t i) const { return registers_[i]; }
+  KernelBuilder* kernel() const { return registers_[0].kernel(); }
+  void append_to(detail::Input*& out) const {
+    for (const Register& r : registers_) *out++ = {{0, r.id(), Operand::Form::kValue}, r.kernel()};
+  }
+
+ private:
+  std::array<Register, kRegisters> registers_;
+};
+
+// A fragment of C that can be assigned, as a Var can: acc = mma(a, b, acc).
+template <class T, u32 Rows, u32 Columns>
+class Accumulator {
+ public:
+  using Value = Fragment<Matrix::kC, T, Rows, Columns>;
+  using Element = typename Value::Register::value_type;
+
+  // Zeros.
+  explicit Accumulator(KernelBuilder& kernel)
+      : variables_(make_variables(kernel, std::make_index_sequence<Value::kRegisters>{})) {}
+  explicit Accumulator(const Value& initial)
+      : variables_(make_variables(initial, std::make_index_sequence<Value::kRegisters>{})) {}
+
+  void operator=(const Value& value) {
+    for (u32 i = 0; i < Value::kRegisters; ++i) variables_[i] = value[i];
+  }
+  operator Value() const {
+    return read(std::make_index_sequence<Value::kRegisters>{});
+  }  // NOLINT: as Var to Reg
+  // The present content of one register.
+  Reg<Element> operator[](std::size_t i) const { return variables_[i]; }
+
+ private:
+  using Variables = std::array<Var<Element>, Value::kRegisters>;
+
+  template <std::size_t... I>
+  static Variables make_variables(KernelBuilder& kernel, std::index_sequence<I...>) {
+    return {((void)I, Var<Element>(&kernel, Element{}))...};  // braces: left to right
+  }
+  template <std::size_t... I>
+  static Variables make_variables(const Value& initial, std::index_sequence<I...>) {
+    return {Var<Element>(initial.kernel(), initial[I])...};
+  }
+  template <std::size_t... I>
+  Value read(std::index_sequence<I...>) const {
+    return Value({Reg<Element>(variables_[I])...});
+  }
+
+  Variables variables_;
+};
+
+namespace detail {
+
+// m, n and k of an instruction, from its spelling: "mma.sync.aligned.m16n8k32...".
+struct MatrixShape {
+  u32 m = 0, n = 0, k = 0;
+};
+constexpr MatrixShape matrix_shape(std::string_view spelling) {
+  MatrixShape shape;
+  std::size_t at = spelling.find(".m") + 2;
+  const auto number = [&] {
+    u32 value = 0;
+    for (; spelling[at] >= '0' && spelling[at] <= '9'; ++at)
+      value = value * 10 + static_cast<u32>(spelling[at] - '0');
+    return value;
+  };
+  while (spelling[at] < '0' || spelling[at] > '9') at = spelling.find(".m", at) + 2;
+  shape.m = number();
+  ++at;
+  shape.n = number();
+  ++at;
+  shape.k = number();
+  return shape;
+}
+
+}  // namespace detail
+}  // namespace ptxgen
