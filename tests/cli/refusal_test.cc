@@ -170,10 +170,16 @@ TEST_CASE("refused: bench", "[cli]") {
       bench({"--calls", ""}, {"--calls", "''"}),
       bench({"--calls"}, {"--calls has no value"}),
       bench({"--calls", "2", "--calls", "3"}, {"--calls is given 2 times"}),
-      bench({"--replays", "1"}, {"--replays", "1", "2", "10000"}),
+      bench({"--replays", "0"}, {"--replays", "0", "1", "10000"}),
       bench({"--replays", "10001"}, {"--replays", "10001"}),
       bench({"--vectors", "0"}, {"--vectors is given 2 times"}),
       bench({"--arg", "m=1"}, {"--arg", "'m'", "takes none"}),
+      bench({"--arg", "m=1,2"}, {"--arg", "'m'", "takes none"}),
+      bench({"--shapes", "1x256"}, {"--shapes", "copy", "'n'"}),
+      {{"bench", "--kernel", "read", "--arg", "least=1,"}, {"--arg least", "'1,'"}},
+      {{"bench", "--kernel", "q4k_dequant", "--k", "256,"}, {"--k is '256,'", "empty"}},
+      {{"bench", "--kernel", "q4k_dequant", "--shapes", "1x"}, {"'1x'", "14336x4096"}},
+      {{"bench", "--kernel", "q4k_dequant", "--shapes", "1x256", "--k", "256"}, {"--shapes and --k"}},
   };
   for (const Refusal& refusal : refusals) check(command, refusal);
 }

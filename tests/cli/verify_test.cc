@@ -178,18 +178,4 @@ TEST_CASE("verify sees results that are wrong", "[cli]") {
   CHECK(text.out.find("NOT VERIFIED: 1 differ") != std::string::npos);
   CHECK(text.out.find("differs: dst: 48 of 48 bytes differ: [0] expected 0x") != std::string::npos);
 }
-
-TEST_CASE("bench shows the kernel beside a copy of as many bytes", "[cli]") {
-  Command command;
-  command.environment = {{"PTXGEN_LIBCUDA", PTXGEN_FAKE_CUDA}};
-  const json rows = command.run_json({"bench", "--kernel", "q4k_dequant", "--k", "512", "--n", "6", "--calls",
-                                      "010", "--replays", "3"})["rows"];
-  REQUIRE(rows.size() == 2);
-  CHECK(rows[0]["kernel"] == "q4k_dequant k=512 n=6 out_type=f32");
-  CHECK(rows[0]["bytes"] == 6 * (2 * 144 + 512 * 4));
-  CHECK(rows[0]["buffer_sets"] == 10);
-  CHECK(rows[1]["kernel"] == "copy vectors=438");
-  CHECK(rows[1]["bytes"] == 438 * 32);
-  CHECK(rows[1]["ratio_to_copy"] == 1);
-}
 #endif

@@ -6,28 +6,37 @@
 
 namespace ptxgen::tool {
 
-absl::StatusOr<Texts> match(const NamedValues& given, const ArgInfos& arguments,
+namespace {
+
+absl::StatusOr<Texts> match(std::string_view option, FieldValues values, const ArgInfos& arguments,
                             std::initializer_list<Direction> directions) {
-  auto values = given.parse();
-  if (!values.ok()) return values.status();
   Texts texts(arguments.size());
   std::string names;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (std::count(directions.begin(), directions.end(), arguments[i].direction) == 0) continue;
     str_append(&names, names.empty() ? "" : ", ", arguments[i].name);
-    const auto found = std::find_if(values->begin(), values->end(), [&](const auto& value) {
+    const auto found = std::find_if(values.begin(), values.end(), [&](const auto& value) {
       return std::string_view(value.first) == arguments[i].name;
     });
-    if (found == values->end()) continue;
+    if (found == values.end()) continue;
     texts[i] = std::move(found->second);
-    values->erase(found);
+    values.erase(found);
   }
-  if (!values->empty()) {
-    return absl::InvalidArgumentError(str_cat(given.option(), " names '", values->front().first, "'; ",
+  if (!values.empty()) {
+    return absl::InvalidArgumentError(str_cat(option, " names '", values.front().first, "'; ",
                                               names.empty() ? "the kernel takes none" : "the kernel has ",
                                               names));
   }
   return texts;
+}
+
+}  // namespace
+
+absl::StatusOr<Texts> match(const NamedValues& given, const ArgInfos& arguments,
+                            std::initializer_list<Direction> directions) {
+  absl::StatusOr<FieldValues> values = given.parse();
+  if (!values.ok()) return values.status();
+  return match(given.option(), *std::move(values), arguments, directions);
 }
 
 absl::StatusOr<Texts> match_all(const NamedValues& given, const ArgInfos& arguments,
@@ -50,9 +59,16 @@ ScalarOptions::ScalarOptions(CLI::App& app)
              "shows") {}
 
 absl::StatusOr<std::vector<u64>> ScalarOptions::values(const Descriptor& kernel) const {
+  absl::StatusOr<FieldValues> given = parse();
+  if (!given.ok()) return given.status();
+  return values(kernel, *std::move(given));
+}
+
+absl::StatusOr<std::vector<u64>> ScalarOptions::values(const Descriptor& kernel, FieldValues given) const {
   std::vector<u64> values = kernel.default_arguments();
   const ArgInfos arguments = kernel.arguments(values);
-  const absl::StatusOr<Texts> texts = match(given_, arguments, {Direction::kScalar});
+  const absl::StatusOr<Texts> texts =
+      match(given_.option(), std::move(given), arguments, {Direction::kScalar});
   if (!texts.ok()) return texts.status();
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!(*texts)[i]) continue;

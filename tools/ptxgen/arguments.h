@@ -32,6 +32,9 @@ class ScalarOptions {
   // What the kernel is asked about and launched with: the scalars that are given, the others as the kernel
   // has them by default, and null buffers.
   absl::StatusOr<std::vector<u64>> values(const Descriptor& kernel) const;
+  // The same for texts that were made from what parse() returns.
+  absl::StatusOr<std::vector<u64>> values(const Descriptor& kernel, FieldValues given) const;
+  absl::StatusOr<FieldValues> parse() const { return given_.parse(); }
 
   bool given() const { return given_.any(); }
 

@@ -1,73 +1,188 @@
-// ptxgen bench: how long a kernel takes, beside a copy of as many bytes in the same run.
-#include <algorithm>
+// ptxgen bench: how long kernels take, beside kernels that do nothing but move as many bytes in the same run.
 #include <memory>
-
-#include "absl/strings/str_format.h"
 
 #include "ptxgen/kernels.h"
 #include "tools/ptxgen/arguments.h"
+#include "tools/ptxgen/bench_report.h"
+#include "tools/ptxgen/combinations.h"
 #include "tools/ptxgen/command.h"
-#include "tools/ptxgen/measure.h"
-#include "tools/ptxgen/table.h"
+#include "tools/ptxgen/files.h"
+#include "tools/ptxgen/floor.h"
 
 namespace ptxgen::tool {
 namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named) : kernel(app, named), scalars(app), device(app) {
-    app.add_option("--calls", measure.calls, str_cat("calls in one CUDA graph; default ", measure.calls))
+    app.add_option("--shapes", shapes, "rows x values in a row, instead of --n and --k: 14336x4096,1024x4096")
+        ->type_name("LIST");
+    app.add_option("--calls", rotation.calls,
+                   "calls in one CUDA graph, each on buffers of its own; default: as many as make 1 to 3 GB")
         ->transform(whole_number(1, 10000))
         ->type_name("NUMBER");
-    app.add_option("--replays", measure.replays,
-                   str_cat("replays of the graph, the first a warm-up; default ", measure.replays))
-        ->transform(whole_number(2, 10000))
+    app.add_option("--replays", replays, str_cat("timed replays of the graph; default ", replays))
+        ->transform(whole_number(1, 10000))
         ->type_name("NUMBER");
+    app.add_flag("--plain", plain, "launch without programmatic dependent launch");
+    app.add_option("--plot", plot, "write a plot of the results as SVG")->type_name("FILE");
     app.add_flag("--json", json, "print JSON");
   }
   KernelOptions kernel;
   ScalarOptions scalars;
   DeviceOption device;
-  MeasureOptions measure;
-  bool json = false;
+  std::string shapes, plot;
+  RotationOptions rotation;
+  u32 replays = 20;
+  bool plain = false, json = false;
 };
 
-void add_row(Table& table, const KernelType& kernel, const Measurement& m, const Measurement& floor) {
-  const double gigabytes = m.gigabytes_per_second();
-  const double ratio = gigabytes / floor.gigabytes_per_second();
-  const auto microseconds = [](double value) { return Cell(Json(value), absl::StrFormat("%.2f", value)); };
-  table.add({kernel->text(), microseconds(m.microseconds), microseconds(m.fastest), microseconds(m.slowest),
-             m.bytes, Cell(Json(gigabytes), absl::StrFormat("%.0f", gigabytes)),
-             Cell(Json(ratio), absl::StrFormat("%.3f", ratio)), m.buffer_sets});
+// What one row is about.
+struct Case {
+  FieldValues constants, scalars;
+};
+
+absl::StatusOr<std::vector<Case>> cases(const Options& options) {
+  if (!options.kernel.family().ok()) return options.kernel.family().status();
+  const KernelFamily& family = **options.kernel.family();
+  const auto constants = combinations(family, options.kernel.given(), options.shapes);
+  if (!constants.ok()) return constants.status();
+  const absl::StatusOr<FieldValues> given = options.scalars.parse();
+  if (!given.ok()) return given.status();
+  const auto scalars = combinations(*given);
+  if (!scalars.ok()) return scalars.status();
+  for (const FieldValues& values : *scalars) {
+    const auto legal = options.scalars.values(*family.defaults, values);
+    if (!legal.ok()) return legal.status();
+  }
+  std::vector<Case> all;
+  for (const FieldValues& c : *constants) {
+    for (const FieldValues& s : *scalars) all.push_back({c, s});
+  }
+  return all;
+}
+
+std::string text_of(std::string_view name, const FieldValues& values) {
+  std::string text(name);
+  for (const auto& [field, value] : values) str_append(&text, " ", field, "=", value);
+  return text;
+}
+
+// Measures rows; consecutive ones on equal arguments share their buffers.
+class Bench {
+ public:
+  Bench(KernelCache& cache, const Options& options)
+      : cache_(cache), options_(options), floors_(cache, options.rotation, options.replays) {}
+
+  absl::StatusOr<BenchRow> row(const KernelType& kernel, const std::vector<u64>& values) {
+    const absl::StatusOr<CompiledKernel> compiled = cache_.get(kernel);
+    if (!compiled.ok()) return compiled.status();
+    if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
+    const bool dependent = !options_.plain && waits_for_predecessor(compiled->generated());
+    absl::StatusOr<BenchRow> row =
+        measure(*compiled, cache_.device(), *workload_, options_.replays, dependent);
+    if (!row.ok()) return row;
+    if (absl::Status s = add_ratios(*row); !s.ok()) return s;
+    return row;
+  }
+
+  std::vector<BenchRow> floors() const { return floors_.rows(); }
+
+ private:
+  absl::Status prepare(const KernelType& kernel, const std::vector<u64>& values) {
+    const auto operation = reference::operation_of(kernel, values);
+    if (!operation.ok()) return operation.status();
+    std::string key = str_cat(kernel->name());
+    for (const ArgInfo& argument : (*operation)->arguments())
+      str_append(&key, " ", argument.name, "=", argument.bytes);
+    for (const u64 value : values) str_append(&key, " ", value);
+    if (workload_ && key == key_) return absl::OkStatus();
+    workload_.reset();  // its memory is needed
+    absl::StatusOr<Workload> prepared =
+        Workload::prepare(cache_.device(), **operation, values, options_.rotation);
+    if (!prepared.ok()) return prepared.status();
+    workload_ = *std::move(prepared);
+    key_ = std::move(key);
+    return absl::OkStatus();
+  }
+
+  absl::Status add_ratios(BenchRow& row) {
+    for (const bool dependent : {false, true}) {
+      const auto floor = floors_.read(row.bytes, dependent);
+      if (!floor.ok()) return floor.status();
+      if (*floor) (dependent ? row.over_read_dependent : row.over_read) = row.time.median / **floor;
+    }
+    if (workload_->bytes_written() * 4 < row.bytes) return absl::OkStatus();
+    const absl::StatusOr<double> copy = floors_.copy(row.bytes);
+    if (copy.ok()) row.over_copy = row.time.median / *copy;
+    return copy.status();
+  }
+
+  KernelCache& cache_;
+  const Options& options_;
+  Floors floors_;
+  std::optional<Workload> workload_;
+  std::string key_;
+};
+
+absl::StatusOr<BenchRow> bench_case(const Options& options, const Case& c, Bench& bench) {
+  const absl::StatusOr<KernelType> kernel = (*options.kernel.family())->make(c.constants);
+  if (!kernel.ok()) return kernel.status();
+  const absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel, c.scalars);
+  if (!values.ok()) return values.status();
+  absl::StatusOr<BenchRow> row = bench.row(*kernel, *values);
+  if (row.ok()) row->kernel = text_of((*kernel)->text(), c.scalars);
+  return row;
+}
+
+absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<Case>& all,
+                                      KernelCache& cache) {
+  BenchReport report{cache.device().description(), {}, {}};
+  Bench bench(cache, options);
+  absl::Status first_refusal;
+  bool any = false;
+  for (const Case& c : all) {
+    absl::StatusOr<BenchRow> row = bench_case(options, c, bench);
+    if (absl::Status s = cache.device().health(); !s.ok()) return s;
+    any |= row.ok();
+    first_refusal.Update(row.status());
+    if (!row.ok()) {
+      row = BenchRow{.kernel = text_of(text_of((*options.kernel.family())->name, c.constants), c.scalars),
+                     .refused = std::string(row.status().message())};
+    }
+    row->constants = c.constants;
+    row->constants.insert(row->constants.end(), c.scalars.begin(), c.scalars.end());
+    report.rows.push_back(*std::move(row));
+  }
+  if (!any) return first_refusal;
+  report.floors = bench.floors();
+  return report;
 }
 
 absl::StatusOr<Outcome> bench(const Options& options) {
-  absl::StatusOr<KernelType> kernel = options.kernel.kernel();
-  if (!kernel.ok()) return kernel.status();
-  absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel);
-  if (!values.ok()) return values.status();
-  absl::StatusOr<Device> device = options.device.open();
+  const absl::StatusOr<std::vector<Case>> all = cases(options);
+  if (!all.ok()) return all.status();
+  const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
+  if (device->kind() != DeviceKind::kCuda) {
+    return absl::FailedPreconditionError(str_cat("only a CUDA device can be timed, and this is the ",
+                                                 device->description(), "; choose one with --device cuda"));
+  }
+  std::optional<OutputFile> plot;  // made first: whether it can be is known before the work begins
+  if (!options.plot.empty()) {
+    absl::StatusOr<OutputFile> file = OutputFile::create(options.plot);
+    if (!file.ok()) return file.status();
+    plot.emplace(*std::move(file));
+  }
   KernelCache cache(*device);
-  absl::StatusOr<Measurement> measured = measure(cache, *kernel, *values, options.measure);
-  if (!measured.ok()) return measured.status();
-  constexpr u64 kCopiedPerVector = 32;  // 16 bytes read, 16 written
-  const KernelType copy =
-      Copy{.vectors = static_cast<u32>(std::max<u64>(measured->bytes / kCopiedPerVector, 1))};
-  absl::StatusOr<Measurement> floor = measure(cache, copy, copy->default_arguments(), options.measure);
-  if (!floor.ok()) return floor.status();
-
-  Table table({{"kernel", "kernel"},
-               {"microseconds", "us"},
-               {"fastest", "fastest"},
-               {"slowest", "slowest"},
-               {"bytes", "bytes"},
-               {"gigabytes_per_second", "GB/s"},
-               {"ratio_to_copy", "of copy"},
-               {"buffer_sets", "buffer sets"}});
-  add_row(table, *kernel, *measured, *floor);
-  add_row(table, copy, *floor, *floor);
-  if (options.json) return Outcome{to_text({{"device", device->description()}, {"rows", table.json()}})};
-  return Outcome{str_cat(device->description(), "\n", table.text())};
+  const absl::StatusOr<BenchReport> report = report_on(options, *all, cache);
+  if (!report.ok()) return report.status();
+  if (plot) {
+    const std::string svg = report->svg();
+    const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(svg.data()), svg.size());
+    if (absl::Status s = plot->write(bytes); !s.ok()) return s;
+    if (absl::Status s = plot->commit(); !s.ok()) return s;
+  }
+  return Outcome{options.json ? to_text(report->json()) : report->text()};
 }
 
 }  // namespace

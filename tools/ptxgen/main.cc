@@ -31,8 +31,9 @@ constexpr Command kCommands[] = {
      "ptxgen verify --gguf model.gguf --tensor 'blk.0.*'", declare_verify},
     {"explain", "Shows a kernel's geometry, instructions, memory traffic, registers and occupancy",
      "ptxgen explain --kernel q4k_dequant --k 4096 --n 11008 --target sm_90", declare_explain},
-    {"bench", "Times a kernel on a GPU, beside a copy of as many bytes",
-     "ptxgen bench --kernel q4k_dequant --k 4096 --n 14336 --out-type f16", declare_bench},
+    {"bench", "Times kernels on a GPU, beside kernels that only move as many bytes",
+     "ptxgen bench --kernel q4k_dequant --shapes 14336x4096,1024x4096 --out-type all --plot times.svg",
+     declare_bench},
     {"devices", "Shows the devices here, and the environment variables that ptxgen reads", "ptxgen devices",
      declare_devices},
 };

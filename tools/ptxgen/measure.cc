@@ -2,18 +2,9 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
-
-#include "src/reference/operation.h"
 
 namespace ptxgen::tool {
 namespace {
-
-// One set of the kernel's buffers, and the argument values that name them.
-struct BufferSet {
-  std::vector<Buffer> buffers;
-  std::vector<u64> values;
-};
 
 absl::StatusOr<std::vector<std::byte>> random_content(const reference::Operation& operation,
                                                       std::size_t argument) {
@@ -24,88 +15,106 @@ absl::StatusOr<std::vector<std::byte>> random_content(const reference::Operation
   return content;
 }
 
-// Input is the same in every set; what differs is where it lies.
-absl::StatusOr<std::vector<BufferSet>> make_sets(const Device& device, const reference::Operation& operation,
-                                                 const std::vector<u64>& values, u32 count) {
-  std::vector<BufferSet> sets(count);
-  for (BufferSet& set : sets) set.values = values;
-  for (std::size_t i = 0; i < operation.arguments().size(); ++i) {
-    const ArgInfo& argument = operation.arguments()[i];
-    if (argument.direction == Direction::kScalar) continue;
-    absl::StatusOr<std::vector<std::byte>> content;
-    if (operation.reads(i)) content = random_content(operation, i);
-    if (operation.reads(i) && !content.ok()) return content.status();
-    for (BufferSet& set : sets) {
-      absl::StatusOr<Buffer> buffer = device.allocate(argument.bytes, argument.name);
-      if (!buffer.ok()) return buffer.status();
-      if (operation.reads(i)) {
-        if (auto s = buffer->copy_from_host(content->data(), content->size()); !s.ok()) return s;
-      }
-      set.values[i] = buffer->address();
-      set.buffers.push_back(*std::move(buffer));
-    }
-  }
-  return sets;
+bool is_buffer(const ArgInfo& argument) {
+  return argument.direction != Direction::kScalar;
 }
 
-absl::StatusOr<std::vector<double>> time_replays(const Device& device, const CompiledKernel& kernel,
-                                                 const std::vector<BufferSet>& sets,
-                                                 const MeasureOptions& options) {
+absl::StatusOr<Graph> record(const CompiledKernel& kernel, const Stream& stream, const Workload& workload,
+                             const LaunchOptions& options) {
+  if (auto begun = stream.begin_capture(); !begun.ok()) return begun;
+  absl::Status launched;
+  for (u32 call = 0; call < workload.calls() && launched.ok(); ++call)
+    launched = kernel.launch(stream, workload.values(call), options);
+  absl::StatusOr<Graph> graph = stream.end_capture();
+  if (!launched.ok()) return launched;
+  return graph;
+}
+
+}  // namespace
+
+u32 calls_for(u64 bytes, u64 device_bytes, const RotationOptions& options) {
+  if (options.calls != 0) return options.calls;
+  const u64 most = std::min(options.most_bytes, device_bytes / 4) / std::max<u64>(bytes, 1);
+  const u64 wanted = std::max<u64>(options.usual_calls, options.least_bytes / std::max<u64>(bytes, 1) + 1);
+  return static_cast<u32>(std::clamp<u64>(std::min(most, wanted), 1, options.most_calls));
+}
+
+absl::StatusOr<Workload> Workload::prepare(const Device& device, const reference::Operation& operation,
+                                           const std::vector<u64>& values, const RotationOptions& options) {
+  const ArgInfos& arguments = operation.arguments();
+  u64 largest = 0;
+  for (const ArgInfo& argument : arguments) {
+    if (is_buffer(argument)) largest = std::max(largest, argument.bytes);
+  }
+  const auto shared = [&](const ArgInfo& argument) {
+    return argument.bytes <= kSharedBytes && argument.bytes <= largest / 4;
+  };
+  Workload workload;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_buffer(arguments[i]) || shared(arguments[i])) continue;
+    if (operation.reads(i)) workload.bytes_read_ += arguments[i].bytes;
+    if (operation.writes(i)) workload.bytes_written_ += arguments[i].bytes;
+  }
+  workload.values_.assign(calls_for(workload.bytes(), device.properties().memory_bytes, options), values);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_buffer(arguments[i])) continue;
+    absl::Status added = workload.add_argument(device, operation, i, shared(arguments[i]));
+    if (!added.ok()) return added;
+  }
+  return workload;
+}
+
+absl::Status Workload::add_argument(const Device& device, const reference::Operation& operation,
+                                    std::size_t argument, bool shared) {
+  const ArgInfo& info = operation.arguments()[argument];
+  const std::size_t first = buffers_.size();
+  for (u32 call = 0; call < calls(); ++call) {
+    if (!shared || call == 0) {
+      absl::StatusOr<Buffer> buffer = device.allocate(info.bytes, info.name);
+      if (!buffer.ok()) return buffer.status();
+      buffers_.push_back(*std::move(buffer));
+    }
+    values_[call][argument] = buffers_.back().address();
+  }
+  if (!operation.reads(argument)) return absl::OkStatus();
+  // The same in every set: what differs is where it lies.
+  absl::StatusOr<std::vector<std::byte>> content = random_content(operation, argument);
+  if (!content.ok()) return content.status();
+  if (auto s = buffers_[first].copy_from_host(content->data(), content->size()); !s.ok()) return s;
+  const Stream stream = device.default_stream();
+  for (std::size_t i = first + 1; i < buffers_.size(); ++i) {
+    if (auto s = buffers_[i].copy_from(buffers_[first], info.bytes, stream); !s.ok()) return s;
+  }
+  return stream.synchronize();
+}
+
+bool waits_for_predecessor(const GeneratedKernel& kernel) {
+  return kernel.ptx.find("griddepcontrol.wait") != std::string::npos;
+}
+
+absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
+                                  const Workload& workload, u32 replays, bool dependent) {
   absl::StatusOr<Stream> stream = device.create_stream();
   if (!stream.ok()) return stream.status();
-  if (auto begun = stream->begin_capture(); !begun.ok()) return begun;
-  for (u32 call = 0; call < options.calls; ++call) {
-    if (auto launched = kernel.launch(*stream, sets[call % sets.size()].values); !launched.ok())
-      return launched;
-  }
-  absl::StatusOr<Graph> graph = stream->end_capture();
+  absl::StatusOr<Graph> graph =
+      record(kernel, *stream, workload, {.programmatic_dependent_launch = dependent});
   if (!graph.ok()) return graph.status();
-
-  absl::StatusOr<Event> start = device.create_event();
-  absl::StatusOr<Event> end = device.create_event();
+  absl::StatusOr<Event> start = device.create_event(), end = device.create_event();
   if (!start.ok()) return start.status();
   if (!end.ok()) return end.status();
+
   std::vector<double> microseconds;
-  for (u32 replay = 0; replay < options.replays; ++replay) {
+  for (u32 replay = 0; replay <= replays; ++replay) {
     for (const absl::Status& status :
          {start->record(*stream), graph->launch(*stream), end->record(*stream), stream->synchronize()}) {
       if (!status.ok()) return status;
     }
     absl::StatusOr<float> milliseconds = end->elapsed_ms_since(*start);
     if (!milliseconds.ok()) return milliseconds.status();
-    if (replay > 0) microseconds.push_back(1e3 * *milliseconds / options.calls);
+    if (replay > 0) microseconds.push_back(1e3 * *milliseconds / workload.calls());
   }
-  return microseconds;
-}
-
-}  // namespace
-
-absl::StatusOr<Measurement> measure(KernelCache& cache, const KernelType& kernel,
-                                    const std::vector<u64>& values, const MeasureOptions& options) {
-  if (cache.device().kind() != DeviceKind::kCuda) {
-    return absl::FailedPreconditionError(str_cat("only a CUDA device can be timed, and this is the ",
-                                                 cache.device().description(),
-                                                 "; choose one with --device cuda"));
-  }
-  absl::StatusOr<CompiledKernel> compiled = cache.get(kernel);
-  if (!compiled.ok()) return compiled.status();
-  const auto operation = reference::operation_of(kernel, values);
-  if (!operation.ok()) return operation.status();
-  Measurement result;
-  for (const ArgInfo& argument : (*operation)->arguments()) result.bytes += argument.bytes;
-  result.buffer_sets = static_cast<u32>(
-      std::min<u64>(options.calls, options.rotate_bytes / std::max<u64>(result.bytes, 1) + 1));
-
-  absl::StatusOr<std::vector<BufferSet>> sets =
-      make_sets(cache.device(), **operation, values, result.buffer_sets);
-  if (!sets.ok()) return sets.status();
-  absl::StatusOr<std::vector<double>> times = time_replays(cache.device(), *compiled, *sets, options);
-  if (!times.ok()) return times.status();
-  std::sort(times->begin(), times->end());
-  result.microseconds = (*times)[times->size() / 2];
-  result.fastest = times->front();
-  result.slowest = times->back();
-  return result;
+  std::sort(microseconds.begin(), microseconds.end());
+  return Timing{microseconds[microseconds.size() / 2], microseconds.front(), microseconds.back()};
 }
 
 }  // namespace ptxgen::tool

@@ -5,28 +5,60 @@
 
 #include "absl/status/statusor.h"
 #include "ptxgen/kernel_cache.h"
+#include "src/reference/operation.h"
 
 namespace ptxgen::tool {
 
-struct MeasureOptions {
-  u64 rotate_bytes = u64{2} << 30;  // buffers of at least so many bytes in all, used in turn: beyond any L2
-  u32 calls = 40;                   // in one graph
-  u32 replays = 21;                 // of the graph, each timed; the first is a warm-up
+// How many sets of its buffers a kernel gets, one for each call of a graph.
+struct RotationOptions {
+  u32 calls = 0;                             // 0: as many as the next three allow
+  u64 least_bytes = u64{1} << 30;            // in all sets together: far beyond any L2
+  u64 most_bytes = u64{3} << 30;             // and at most so much, or a quarter of the device's memory
+  u32 usual_calls = 120, most_calls = 1000;  // more than the usual only for least_bytes
 };
 
-struct Measurement {
-  double microseconds = 0;  // of a call: the median of the replays
-  double fastest = 0, slowest = 0;
-  u64 bytes = 0;        // read and written by a call
-  u32 buffer_sets = 0;  // used in turn
+// Calls whose buffers have `bytes` each.
+u32 calls_for(u64 bytes, u64 device_bytes, const RotationOptions& options);
 
-  double gigabytes_per_second() const { return static_cast<double>(bytes) / microseconds * 1e-3; }
+// A kernel's buffers on a device, with valid random content. Large ones exist once for each call, so that
+// every call finds its data in memory and not in a cache. Small ones (at most kSharedBytes, and at most a
+// quarter of the largest) stand for activations, which the kernel before has just written: all calls share
+// them.
+class Workload {
+ public:
+  static constexpr u64 kSharedBytes = 1 << 20;
+
+  static absl::StatusOr<Workload> prepare(const Device& device, const reference::Operation& operation,
+                                          const std::vector<u64>& values, const RotationOptions& options);
+
+  u32 calls() const { return static_cast<u32>(values_.size()); }
+  ArgValues values(u32 call) const { return values_[call]; }
+  // Of the buffers that each call has for itself.
+  u64 bytes_read() const { return bytes_read_; }
+  u64 bytes_written() const { return bytes_written_; }
+  u64 bytes() const { return bytes_read_ + bytes_written_; }
+
+ private:
+  absl::Status add_argument(const Device& device, const reference::Operation& operation, std::size_t argument,
+                            bool shared);
+
+  std::vector<Buffer> buffers_;
+  std::vector<std::vector<u64>> values_;
+  u64 bytes_read_ = 0, bytes_written_ = 0;
 };
 
-// Runs the kernel with these values of its scalars on random data (valid blocks where it takes quantised
-// weights), which takes a kernel that has a reference. Needs a CUDA device: an
-// emulated one has no time worth measuring, and is refused.
-absl::StatusOr<Measurement> measure(KernelCache& cache, const KernelType& kernel,
-                                    const std::vector<u64>& values, const MeasureOptions& options = {});
+// Microseconds of a call, over the replays.
+struct Timing {
+  double median = 0, fastest = 0, slowest = 0;
+};
+
+// Whether the kernel waits, by itself, for what the kernel before it in the stream writes: only then may it
+// be launched before that one has ended.
+bool waits_for_predecessor(const GeneratedKernel& kernel);
+
+// Records one call for each of the workload's sets in a graph and replays it, once to warm up and then
+// `replays` times. `dependent`: with programmatic dependent launch.
+absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
+                                  const Workload& workload, u32 replays, bool dependent);
 
 }  // namespace ptxgen::tool

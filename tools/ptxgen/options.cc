@@ -4,6 +4,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "ptxgen/environment.h"
 
 namespace ptxgen::tool {
@@ -27,6 +28,16 @@ CLI::Option* add_field(CLI::App& app, const FieldInfo& field) {
       ->description(str_cat(field.meaning, " (", allowed_values(field), "); default ", field.default_value))
       ->type_name("VALUE")
       ->expected(1);
+}
+
+absl::StatusOr<std::vector<std::string>> split_list(std::string_view option, std::string_view text) {
+  std::vector<std::string> parts = absl::StrSplit(absl::string_view(text.data(), text.size()), ',');
+  if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    return absl::InvalidArgumentError(str_cat(option, " is '", text,
+                                              "', and a part of it is empty; separate values by one comma "
+                                              "each"));
+  }
+  return parts;
 }
 
 CLI::Validator whole_number(u64 min, u64 max) {
@@ -68,13 +79,17 @@ KernelOptions::KernelOptions(CLI::App& app, const NamedKernel& named) : named_(n
   }
 }
 
-absl::StatusOr<KernelType> KernelOptions::kernel() const {
-  if (!named_.family().ok()) return named_.family().status();
+FieldValues KernelOptions::given() const {
   FieldValues values;
   for (const auto& [name, option] : fields_) {
     if (option->count() > 0) values.emplace_back(name, option->as<std::string>());
   }
-  return (*named_.family())->make(values);
+  return values;
+}
+
+absl::StatusOr<KernelType> KernelOptions::kernel() const {
+  if (!family().ok()) return family().status();
+  return (*family())->make(given());
 }
 
 TargetOption::TargetOption(CLI::App& app) {
@@ -103,8 +118,8 @@ NamedValues::NamedValues(CLI::App& app, const std::string& option, const std::st
   app.add_option(option, texts_, meaning)->type_name(str_cat("NAME=", value))->allow_extra_args(false);
 }
 
-absl::StatusOr<std::vector<std::pair<std::string, std::string>>> NamedValues::parse() const {
-  std::vector<std::pair<std::string, std::string>> parsed;
+absl::StatusOr<FieldValues> NamedValues::parse() const {
+  FieldValues parsed;
   for (const std::string& text : texts_) {
     const std::size_t equals = text.find('=');
     if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {

@@ -21,6 +21,9 @@ std::string allowed_values(const FieldInfo& field);
 // An option for one constant of a kernel; its text is left to KernelFamily::make().
 CLI::Option* add_field(CLI::App& app, const FieldInfo& field);
 
+// The parts of a list, "4096,14336". An empty one is refused in the name of `option`.
+absl::StatusOr<std::vector<std::string>> split_list(std::string_view option, std::string_view text);
+
 // Accepts decimal numbers from `min` to `max`, for options that are none of a kernel's.
 CLI::Validator whole_number(u64 min, u64 max);
 
@@ -44,6 +47,10 @@ class KernelOptions {
   KernelOptions(CLI::App& app, const NamedKernel& named);
 
   absl::StatusOr<KernelType> kernel() const;
+
+  // The parts of kernel(): which family, and what is given of its constants.
+  const absl::StatusOr<const KernelFamily*>& family() const { return named_.family(); }
+  FieldValues given() const;
 
  private:
   const NamedKernel named_;
@@ -78,7 +85,7 @@ class NamedValues {
   NamedValues(CLI::App& app, const std::string& option, const std::string& value, const std::string& meaning);
 
   // Values by name; a text without '=', without a name or value, or a name given twice is refused.
-  absl::StatusOr<std::vector<std::pair<std::string, std::string>>> parse() const;
+  absl::StatusOr<FieldValues> parse() const;
 
   const std::string& option() const { return option_; }
   bool any() const { return !texts_.empty(); }
