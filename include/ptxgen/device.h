@@ -66,6 +66,7 @@ struct DeviceProperties {
   Target target;                             // the newest of kTargets whose code this device and driver run
   PtxIsa highest_isa;                        // the highest `.version` that the driver's JIT accepts
   int driver_version = 0;  // as cuDriverGetVersion gives it: 12040 is 12.4; 0 for an emulated device
+  std::string libcuda;     // the driver library, as it was opened; empty for an emulated device
 
   std::uint32_t sm_count = 0;
   std::uint64_t memory_bytes = 0;
@@ -75,6 +76,18 @@ struct DeviceProperties {
   std::uint32_t max_threads_per_block = 0;
   Dim3 max_block;
   Dim3 max_grid;
+};
+
+// What a device loads.
+enum class ImageKind : std::uint8_t {
+  kPtx,    // text, which the driver compiles when it is loaded
+  kCubin,  // machine code for one compute capability
+};
+
+struct Image {
+  ImageKind kind = ImageKind::kPtx;
+  std::string bytes = {};
+  std::string log = {};  // what the compiler had to say about a success; often empty
 };
 
 class Buffer;
@@ -120,7 +133,13 @@ class PTXGEN_API Device {
   Stream borrow_stream(void* cu_stream) const;
   absl::StatusOr<Event> create_event() const;
 
-  // Compiles PTX text for this device. A refusal carries the compiler's log.
+  // Compiles PTX text for this device. A refusal carries the compiler's log. The image is a cubin; it is the
+  // text itself on an emulated device, and where the driver compiles but hands out no cubins.
+  absl::StatusOr<Image> compile(std::string_view ptx) const;
+  // Loads what compile() made here or on a device with the same compute capability. The bytes of a cubin go
+  // to the driver as they are: take them from nobody you would not take code from.
+  absl::StatusOr<Module> load(const Image& image) const;
+  // Both.
   absl::StatusOr<Module> load_module(std::string_view ptx) const;
 
   // Waits for everything given to the device by this process.
@@ -130,6 +149,7 @@ class PTXGEN_API Device {
 
  private:
   explicit Device(std::shared_ptr<internal::DeviceState> state) : state_(std::move(state)) {}
+  absl::StatusOr<Module> load(const Image& image, std::string ptx) const;
   friend class Buffer;
   friend class Stream;
   friend class Event;
@@ -348,11 +368,12 @@ class PTXGEN_API Function {
   std::shared_ptr<const internal::FunctionState> state_;
 };
 
-// Compiled PTX; a shared handle. Functions keep their module loaded.
+// A loaded image; a shared handle. Functions keep their module loaded.
 class PTXGEN_API Module {
  public:
-  // The entry called `name`; kNotFound when there is none.
-  absl::StatusOr<Function> function(std::string_view name) const;
+  // The entry called `name`; kNotFound when there is none. `parameters`: how many it has; nothing: what PTX
+  // says, and for a cubin, which says nothing, FunctionInfo::param_bytes stays empty.
+  absl::StatusOr<Function> function(std::string_view name, std::optional<std::size_t> parameters = {}) const;
   // What the compiler had to say about a success; often empty.
   const std::string& log() const;
 

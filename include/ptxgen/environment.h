@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -43,10 +44,27 @@ inline constexpr EnvironmentVariable kCacheDir = {"PTXGEN_CACHE_DIR", "a folder"
 inline constexpr EnvironmentVariable kCacheShared = {
     "PTXGEN_CACHE_SHARED", "0, 1", "0",
     "1 trusts a cache directory that is a link, belongs to another user or can be written by others"};
+inline constexpr EnvironmentVariable kCacheMaxBytes = {
+    "PTXGEN_CACHE_MAX_BYTES", "bytes, or as 256M or 4G; 0 keeps nothing", "1G",
+    "what the cubins that are kept may have together; the least recently used are removed"};
+
+inline constexpr EnvironmentVariable kIsolate = {
+    "PTXGEN_ISOLATE", "0, 1, or the path of ptxgen-isolate", "0",
+    "1 compiles and first loads each kernel in a process of its own, which a crash of the driver costs"};
 
 // The table, for listings.
-inline constexpr std::array<EnvironmentVariable, 8> kAll = {
-    kDevice, kLibcuda, kDump, kPtxas, kEmulatorThreads, kEmulatorTarget, kCacheDir, kCacheShared};
+inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
+    kDevice,
+    kLibcuda,
+    kDump,
+    kPtxas,
+    kEmulatorThreads,
+    kEmulatorTarget,
+    kCacheDir,
+    kCacheShared,
+    kCacheMaxBytes,
+    kIsolate,
+});
 
 // The value as written; the empty string when the variable is unset or empty, which mean the same.
 PTXGEN_API std::string text(const EnvironmentVariable& variable);
@@ -57,6 +75,10 @@ std::string libcuda();
 absl::StatusOr<std::uint32_t> emulator_threads();
 absl::StatusOr<Target> emulator_target();
 absl::StatusOr<bool> cache_shared();
+absl::StatusOr<std::uint64_t> cache_max_bytes();
+
+// Reads a number of bytes, as a plain number or with K, M or G (2^10, 2^20, 2^30) behind it.
+std::optional<std::uint64_t> parse_bytes(std::string_view text);
 
 }  // namespace env
 }  // namespace ptxgen

@@ -19,7 +19,7 @@ File& File::operator=(File&& other) noexcept = default;
 File::~File() = default;
 
 absl::StatusOr<File> File::open(const std::string& path) {
-  absl::StatusOr<Mapping> mapping = Mapping::open(path);
+  absl::StatusOr<Mapping> mapping = Mapping::open(path, "gguf");
   if (!mapping.ok()) return mapping.status();
   absl::StatusOr<Parsed> parsed = gguf::parse(mapping->bytes());
   if (!parsed.ok()) {

@@ -12,7 +12,8 @@ namespace ptxgen::gguf {
 // Owns a read-only mapping of a whole regular file.
 class Mapping {
  public:
-  static absl::StatusOr<Mapping> open(const std::string& path);
+  // `subject` begins the messages: "gguf".
+  static absl::StatusOr<Mapping> open(const std::string& path, const char* subject);
 
   Mapping() = default;
   Mapping(Mapping&& other) noexcept;

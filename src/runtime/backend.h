@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -14,11 +15,6 @@ namespace ptxgen::internal {
 
 // A stream, event, module, function or graph of a backend. The stream nullptr is the default stream.
 using Handle = void*;
-
-struct LoadedModule {
-  Handle handle;
-  std::string log;
-};
 
 struct LoadedFunction {
   Handle handle;  // lives as long as its module
@@ -59,11 +55,13 @@ class Backend {
   virtual absl::Status synchronize_event(Handle event) = 0;
   virtual absl::StatusOr<float> elapsed_ms(Handle start, Handle end) = 0;
 
-  virtual absl::StatusOr<LoadedModule> load_module(const std::string& ptx) = 0;
+  virtual absl::StatusOr<Image> compile(const std::string& ptx) = 0;
+  // Adds to `log` what the driver says about a success.
+  virtual absl::StatusOr<Handle> load(const Image& image, std::string& log) = 0;
   virtual void unload_module(Handle module) = 0;
-  // `parameters`: how many the entry has at most.
+  // `parameters`: how many the entry has at most; nothing: not known.
   virtual absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
-                                                       std::size_t parameters) = 0;
+                                                       std::optional<std::size_t> parameters) = 0;
   virtual absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle function, std::uint64_t block_threads,
                                                         std::uint64_t dynamic_shared_bytes) = 0;
   // Lets the function be launched with as much dynamic shared memory as the device has beside its static;

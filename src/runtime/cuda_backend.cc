@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/backend.h"
+#include "src/runtime/cuda_properties.h"
 #include "src/runtime/driver.h"
 #include "src/runtime/driver_version.h"
 
@@ -26,6 +27,34 @@ CUevent as_event(Handle handle) {
 CUfunction as_function(Handle handle) {
   return static_cast<CUfunction>(handle);
 }
+
+// What the driver's compiler writes about a text. It writes at most the size given, and ends the text with a
+// zero where it fits.
+class JitLog {
+  static constexpr std::uintptr_t kBytes = 16384;
+  std::string info_ = std::string(kBytes, '\0'), errors_ = std::string(kBytes, '\0');
+
+ public:
+  JitLog() = default;
+  JitLog(const JitLog&) = delete;
+  JitLog& operator=(const JitLog&) = delete;
+
+  std::array<CUjit_option, 4> options = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
+                                         CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+  std::array<void*, 4> values = {info_.data(), reinterpret_cast<void*>(kBytes), errors_.data(),
+                                 reinterpret_cast<void*>(kBytes)};
+  unsigned count() const { return static_cast<unsigned>(options.size()); }
+
+  std::string info() const { return text_of(info_); }
+  std::string errors() const { return text_of(errors_); }
+
+ private:
+  static std::string text_of(const std::string& buffer) {
+    std::string text = buffer.c_str();
+    absl::StripTrailingAsciiWhitespace(&text);
+    return text;
+  }
+};
 
 class CudaBackend final : public Backend {
  public:
@@ -80,10 +109,11 @@ class CudaBackend final : public Backend {
   }
   absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
 
-  absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
+  absl::StatusOr<Image> compile(const std::string& ptx) override;
+  absl::StatusOr<Handle> load(const Image& image, std::string& log) override;
   void unload_module(Handle module) override { end(driver_.cuModuleUnload, static_cast<CUmodule>(module)); }
   absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
-                                               std::size_t parameters) override;
+                                               std::optional<std::size_t> parameters) override;
   absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle function, std::uint64_t block_threads,
                                                 std::uint64_t dynamic_shared_bytes) override;
   absl::Status raise_dynamic_shared(Handle function, std::uint64_t bytes) override {
@@ -155,6 +185,9 @@ class CudaBackend final : public Backend {
   }
 
   absl::Status check(CUresult result, absl::string_view doing);
+  // The driver's verdict on a text, with its log.
+  absl::Status refusal(const absl::Status& status, const JitLog& log) const;
+  absl::StatusOr<Image> link(const std::string& ptx, CUlinkState state);
   absl::StatusOr<int> function_attribute(CUfunction function, CUfunction_attribute attribute);
   absl::Status read_param_bytes(CUfunction function, std::size_t parameters, FunctionInfo& info);
 
@@ -211,29 +244,69 @@ absl::StatusOr<float> CudaBackend::elapsed_ms(Handle start, Handle end) {
   return ms;
 }
 
-absl::StatusOr<LoadedModule> CudaBackend::load_module(const std::string& ptx) {
-  constexpr std::uintptr_t kLogBytes = 16384;
-  // The driver writes at most the size given, and ends the text with a zero where it fits.
-  std::string log(kLogBytes, '\0'), errors(kLogBytes, '\0');
-  std::array<CUjit_option, 4> options = {CU_JIT_INFO_LOG_BUFFER, CU_JIT_INFO_LOG_BUFFER_SIZE_BYTES,
-                                         CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-  std::array<void*, 4> values = {log.data(), reinterpret_cast<void*>(kLogBytes), errors.data(),
-                                 reinterpret_cast<void*>(kLogBytes)};
-  CUmodule module = nullptr;
-  absl::Status status =
-      call("compiling PTX", driver_.cuModuleLoadDataEx, &module, static_cast<const void*>(ptx.c_str()),
-           static_cast<unsigned>(options.size()), options.data(), values.data());
-  for (std::string* text : {&log, &errors}) {
-    text->resize(std::strlen(text->c_str()));
-    absl::StripTrailingAsciiWhitespace(text);
-  }
-  if (status.ok()) return LoadedModule{module, std::move(log)};
+absl::Status CudaBackend::refusal(const absl::Status& status, const JitLog& log) const {
   std::string message =
       str_cat(status.message(), "; driver ", driver_version_text(properties_.driver_version), " for ",
               properties_.target.to_string(), " accepts PTX ISA up to ", properties_.highest_isa.to_string());
-  if (!errors.empty()) str_append(&message, "\n", errors);
-  if (!log.empty()) str_append(&message, "\n", log);
+  for (const std::string& text : {log.errors(), log.info()}) {
+    if (!text.empty()) str_append(&message, "\n", text);
+  }
   return absl::Status(status.code(), message);
+}
+
+absl::StatusOr<Image> CudaBackend::link(const std::string& ptx, CUlinkState state) {
+  // The driver takes the text with its terminating zero.
+  absl::Status status = call("compiling PTX", driver_.link_add_data, state, CU_JIT_INPUT_PTX,
+                             const_cast<void*>(static_cast<const void*>(ptx.c_str())), ptx.size() + 1, "ptx",
+                             0u, static_cast<CUjit_option*>(nullptr), static_cast<void**>(nullptr));
+  void* cubin = nullptr;
+  std::size_t bytes = 0;
+  if (status.ok()) status = call("compiling PTX", driver_.link_complete, state, &cubin, &bytes);
+  if (!status.ok()) return status;
+  return Image{ImageKind::kCubin, std::string(static_cast<const char*>(cubin), bytes),
+               ""};  // dies with `state`
+}
+
+absl::StatusOr<Image> CudaBackend::compile(const std::string& ptx) {
+  Image text = {ImageKind::kPtx, ptx, ""};
+  if (driver_.link_create == nullptr) return text;
+  JitLog log;
+  CUlinkState state = nullptr;
+  absl::Status status =
+      call("compiling PTX", driver_.link_create, log.count(), log.options.data(), log.values.data(), &state);
+  if (status.ok()) {
+    absl::StatusOr<Image> image = link(ptx, state);
+    end(driver_.link_destroy, state);
+    if (image.ok()) {
+      image->log = log.info();
+      return image;
+    }
+    status = image.status();
+  }
+  // A linker that does not work is no verdict on the text: loading it will tell.
+  const absl::StatusCode code = status.code();
+  if (code == absl::StatusCode::kUnimplemented || code == absl::StatusCode::kInternal) return text;
+  return refusal(status, log);
+}
+
+absl::StatusOr<Handle> CudaBackend::load(const Image& image, std::string& log) {
+  CUmodule module = nullptr;
+  if (image.kind == ImageKind::kCubin) {
+    if (absl::Status s = call("loading a cubin", driver_.cuModuleLoadDataEx, &module,
+                              static_cast<const void*>(image.bytes.data()), 0u,
+                              static_cast<CUjit_option*>(nullptr), static_cast<void**>(nullptr));
+        !s.ok()) {
+      return s;
+    }
+    return Handle(module);
+  }
+  JitLog jit;
+  const absl::Status status =
+      call("compiling PTX", driver_.cuModuleLoadDataEx, &module,
+           static_cast<const void*>(image.bytes.c_str()), jit.count(), jit.options.data(), jit.values.data());
+  if (!status.ok()) return refusal(status, jit);
+  log += jit.info();
+  return Handle(module);
 }
 
 absl::StatusOr<int> CudaBackend::function_attribute(CUfunction function, CUfunction_attribute attribute) {
@@ -266,7 +339,7 @@ absl::Status CudaBackend::read_param_bytes(CUfunction function, std::size_t para
 }
 
 absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const std::string& name,
-                                                          std::size_t parameters) {
+                                                          std::optional<std::size_t> parameters) {
   CUfunction function = nullptr;
   if (absl::Status s = call(str_cat("looking for the entry ", name), driver_.cuModuleGetFunction, &function,
                             static_cast<CUmodule>(module), name.c_str());
@@ -283,7 +356,8 @@ absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const s
     values[i] = static_cast<std::uint32_t>(*value);
   }
   LoadedFunction loaded = {function, {values[0], values[1], values[2], values[3], std::nullopt}};
-  if (absl::Status s = read_param_bytes(function, parameters, loaded.info); !s.ok()) return s;
+  if (!parameters.has_value()) return loaded;
+  if (absl::Status s = read_param_bytes(function, *parameters, loaded.info); !s.ok()) return s;
   return loaded;
 }
 
@@ -345,75 +419,6 @@ absl::StatusOr<Handle> CudaBackend::end_capture(Handle stream) {
   return Handle(exec);
 }
 
-// Reads what describes a device; the first error is kept.
-class PropertyReader {
- public:
-  PropertyReader(const Driver& driver, CUdevice device) : driver_(driver), device_(device) {}
-
-  std::uint32_t attribute(CUdevice_attribute attribute) {
-    int value = 0;
-    note(driver_.cuDeviceGetAttribute(&value, attribute, device_));
-    return static_cast<std::uint32_t>(value);
-  }
-  std::string name() {
-    std::array<char, 256> text = {};
-    note(driver_.cuDeviceGetName(text.data(), static_cast<int>(text.size()) - 1, device_));
-    return text.data();
-  }
-  std::uint64_t memory_bytes() {
-    std::size_t bytes = 0;
-    note(driver_.cuDeviceTotalMem_v2(&bytes, device_));
-    return bytes;
-  }
-  const absl::Status& status() const { return status_; }
-
- private:
-  void note(CUresult result) { status_.Update(driver_.status(result, "reading a device's properties")); }
-
-  const Driver& driver_;
-  const CUdevice device_;
-  absl::Status status_;
-};
-
-absl::StatusOr<DeviceProperties> read_properties(const Driver& driver, CUdevice device, int index) {
-  absl::StatusOr<int> version = driver_version(driver);
-  if (!version.ok()) return version.status();
-
-  PropertyReader reader(driver, device);
-  DeviceProperties properties;
-  properties.kind = DeviceKind::kCuda;
-  properties.index = index;
-  properties.name = reader.name();
-  properties.compute_major = static_cast<int>(reader.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR));
-  properties.compute_minor = static_cast<int>(reader.attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR));
-  properties.highest_isa = highest_isa(*version);
-  properties.driver_version = *version;
-  properties.sm_count = reader.attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  properties.memory_bytes = reader.memory_bytes();
-  properties.l2_bytes = reader.attribute(CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE);
-  properties.shared_bytes_per_block = reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-  properties.shared_bytes_per_block_optin =
-      reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
-  properties.max_threads_per_block = reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK);
-  properties.max_block = {reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X),
-                          reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y),
-                          reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z)};
-  properties.max_grid = {reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X),
-                         reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y),
-                         reader.attribute(CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)};
-  if (!reader.status().ok()) return reader.status();
-
-  std::optional<Target> target =
-      device_target(properties.compute_major, properties.compute_minor, properties.highest_isa);
-  if (!target.has_value()) {
-    return absl::NotFoundError(str_cat(
-        "CUDA device ", index, " (", properties.name, ") has compute capability ", properties.compute_major,
-        ".", properties.compute_minor, "; ptxgen needs one that runs ", kBaseTarget.to_string(), " code"));
-  }
-  properties.target = *target;
-  return properties;
-}
-
 absl::StatusOr<int> count_devices(const Driver& driver) {
   int count = 0;
   if (absl::Status s = driver.status(driver.cuDeviceGetCount(&count), "counting the CUDA devices"); !s.ok())
@@ -444,6 +449,7 @@ absl::StatusOr<std::unique_ptr<Backend>> open_cuda(const std::string& libcuda, i
     return s;
   absl::StatusOr<DeviceProperties> properties = read_properties(driver, device, index);
   if (!properties.ok()) return properties.status();
+  properties->libcuda = libcuda;
   CUcontext context = nullptr;
   if (absl::Status s = driver.status(driver.cuDevicePrimaryCtxRetain(&context, device),
                                      str_cat("retaining the primary context of CUDA device ", index));

@@ -54,6 +54,12 @@ absl::StatusOr<std::unique_ptr<Driver>> load_driver(const std::string& path) {
   PTXGEN_CUDA_ENTRIES(PTXGEN_CUDA_RESOLVE)
 #undef PTXGEN_CUDA_RESOLVE
   resolve(library, "cuFuncGetParamInfo", driver->func_get_param_info);
+  if (!resolve(library, "cuLinkCreate_v2", driver->link_create) ||
+      !resolve(library, "cuLinkAddData_v2", driver->link_add_data) ||
+      !resolve(library, "cuLinkComplete", driver->link_complete) ||
+      !resolve(library, "cuLinkDestroy", driver->link_destroy)) {
+    driver->link_create = nullptr;
+  }
   if (missing != nullptr) {
     dlclose(library);
     return absl::FailedPreconditionError(absl::StrCat(path, " lacks ", missing,

@@ -74,6 +74,13 @@ struct Driver {
   CUresult (*func_get_param_info)(CUfunction, std::size_t index, std::size_t* offset,
                                   std::size_t* size) = nullptr;
 
+  // The linker, the one way to get the cubin that the driver's compiler makes. Whoever calls one calls all
+  // four; link_create is nullptr in a driver that lacks any.
+  decltype(&::cuLinkCreate_v2) link_create = nullptr;
+  decltype(&::cuLinkAddData_v2) link_add_data = nullptr;
+  decltype(&::cuLinkComplete) link_complete = nullptr;
+  decltype(&::cuLinkDestroy) link_destroy = nullptr;
+
   // Ok for CUDA_SUCCESS; else a status that says what was being done and names the error.
   absl::Status status(CUresult result, absl::string_view doing) const;
 

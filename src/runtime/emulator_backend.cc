@@ -85,10 +85,12 @@ class EmulatorBackend final : public Backend {
   absl::Status synchronize_event(Handle) override { return absl::OkStatus(); }
   absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
 
-  absl::StatusOr<LoadedModule> load_module(const std::string& ptx) override;
+  // There is no machine code: the text is what runs.
+  absl::StatusOr<Image> compile(const std::string& ptx) override { return Image{ImageKind::kPtx, ptx, ""}; }
+  absl::StatusOr<Handle> load(const Image& image, std::string& log) override;
   void unload_module(Handle module) override { delete static_cast<EmulatedModule*>(module); }
   absl::StatusOr<LoadedFunction> find_function(Handle module, const std::string& name,
-                                               std::size_t parameters) override;
+                                               std::optional<std::size_t> parameters) override;
   absl::StatusOr<std::uint32_t> max_ctas_per_sm(Handle, std::uint64_t, std::uint64_t) override {
     return absl::UnimplementedError("the emulated device has no occupancy: ask a CUDA device");
   }
@@ -154,8 +156,10 @@ absl::StatusOr<float> EmulatorBackend::elapsed_ms(Handle start, Handle end) {
   return std::chrono::duration<float, std::milli>(times[1] - times[0]).count();
 }
 
-absl::StatusOr<LoadedModule> EmulatorBackend::load_module(const std::string& ptx) {
-  absl::StatusOr<std::shared_ptr<const emulator::Program>> program = emulator::Program::parse(ptx);
+absl::StatusOr<Handle> EmulatorBackend::load(const Image& image, std::string&) {
+  if (image.kind != ImageKind::kPtx)
+    return absl::InvalidArgumentError("loading a cubin: the emulated device runs PTX text only");
+  absl::StatusOr<std::shared_ptr<const emulator::Program>> program = emulator::Program::parse(image.bytes);
   if (!program.ok()) {
     return absl::Status(program.status().code(), absl::StrCat("compiling PTX: ", program.status().message()));
   }
@@ -170,11 +174,11 @@ absl::StatusOr<LoadedModule> EmulatorBackend::load_module(const std::string& ptx
   for (const emulator::EntryInfo& entry : module->program->entries()) {
     module->functions.push_back({module->program, &entry});
   }
-  return LoadedModule{module.release(), ""};
+  return Handle(module.release());
 }
 
 absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, const std::string& name,
-                                                              std::size_t) {
+                                                              std::optional<std::size_t>) {
   for (EmulatedFunction& function : static_cast<EmulatedModule*>(module)->functions) {
     const emulator::EntryInfo& entry = *function.entry;
     if (entry.name != name) continue;

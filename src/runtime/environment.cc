@@ -61,4 +61,26 @@ absl::StatusOr<bool> cache_shared() {
   return flag(kCacheShared);
 }
 
+std::optional<std::uint64_t> parse_bytes(std::string_view text) {
+  constexpr std::string_view kUnits = "KMG";
+  const std::size_t unit = text.empty() ? kUnits.npos : kUnits.find(text.back());
+  const unsigned shift = unit == kUnits.npos ? 0 : 10 * (static_cast<unsigned>(unit) + 1);
+  if (shift != 0) text.remove_suffix(1);
+  std::uint64_t number = 0;
+  if (text.find_first_not_of("0123456789") != text.npos ||
+      !absl::SimpleAtoi(absl::string_view(text.data(), text.size()), &number) ||
+      number << shift >> shift != number) {
+    return std::nullopt;
+  }
+  return number << shift;
+}
+
+absl::StatusOr<std::uint64_t> cache_max_bytes() {
+  const std::string value = text(kCacheMaxBytes);
+  const std::optional<std::uint64_t> bytes =
+      parse_bytes(value.empty() ? kCacheMaxBytes.default_value : std::string_view(value));
+  if (!bytes.has_value()) return refuse(kCacheMaxBytes, value);
+  return *bytes;
+}
+
 }  // namespace ptxgen::env

@@ -9,8 +9,8 @@
 #include "absl/container/inlined_vector.h"
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
+#include "src/runtime/code_source.h"
 #include "src/runtime/device_state.h"
-#include "src/runtime/driver_version.h"
 #include "src/runtime/kernel_dump.h"
 
 namespace ptxgen {
@@ -18,17 +18,19 @@ namespace internal {
 
 // One key. Written by the thread that compiles it until `done`, and only read afterwards.
 struct CachedKernel {
-  CachedKernel(const Descriptor& d, std::size_t h, std::string k)
-      : descriptor(d.clone()), hash(h), key(std::move(k)) {}
+  CachedKernel(const Descriptor& d, std::size_t h, KernelKey k)
+      : descriptor(d.clone()), hash(h), stored_key(std::move(k)), key(stored_key.to_string()) {}
 
   const std::shared_ptr<const Descriptor> descriptor;
   const std::size_t hash;
+  const KernelKey stored_key;
   const std::string key;
 
   std::atomic<bool> done = false;  // waited for, so that a hit costs one load
   absl::Status status;
   GeneratedKernel generated;
   std::optional<Function> function;  // there when the status is ok
+  KernelOrigin origin = KernelOrigin::kCompiled;
 
   void finish() {
     done.store(true, std::memory_order_release);
@@ -84,6 +86,7 @@ class KernelStore {
   KernelCacheStats stats() const;
   void set_dump(std::string folder);
   absl::Status dump_status() const { return dump_.status(); }
+  absl::Status store_status() const { return source_.status(); }
 
  private:
   Shard& shard_of(std::size_t hash) { return shards_[hash >> (8 * sizeof(hash) - 4)]; }
@@ -96,9 +99,10 @@ class KernelStore {
 
   const Device device_;
   const CodegenOptions codegen_;
-  const std::string environment_;  // what every key ends with
+  CodeSource source_;
   std::array<Shard, kShards> shards_;
-  std::atomic<std::uint64_t> compiles_ = 0, failures_ = 0;
+  std::array<std::atomic<std::uint64_t>, kEnumNames<KernelOrigin>.size()> made_ = {};  // by origin
+  std::atomic<std::uint64_t> failures_ = 0;
 
   KernelDump dump_;
   std::atomic<std::uint32_t> dump_wanted_ =
@@ -108,22 +112,11 @@ class KernelStore {
   std::string dump_folder_;
 };
 
-std::string describe_environment(const DeviceProperties& device, Codegen codegen) {
-  std::string text;
-  str_append(&text, "; codegen ", ptxgen::detail::field_text(codegen), ", ", device.target.to_string(),
-             ", PTX ISA ", device.highest_isa.to_string());
-  if (device.kind == DeviceKind::kCuda)
-    str_append(&text, ", driver ", driver_version_text(device.driver_version));
-  if (device.kind == DeviceKind::kEmulator) text += ", emulator";
-  str_append(&text, ", ptxgen " PTXGEN_VERSION);
-  return text;
-}
-
 KernelStore::KernelStore(const Device& device, const KernelCacheOptions& options)
     : device_(device),
       codegen_{.build = {.target = device.target(), .max_isa = device.highest_isa()},
                .codegen = options.codegen},
-      environment_(describe_environment(device.properties(), options.codegen)),
+      source_(device, options),
       dump_(device.target()) {
   set_dump(options.dump.has_value() ? *options.dump : env::text(env::kDump));
 }
@@ -147,7 +140,9 @@ absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const D
 
   // Refused before others can come to wait for this thread's failure.
   if (absl::Status s = state.refuse_while_recording("compiling a kernel"); !s.ok()) return s;
-  auto candidate = std::make_shared<CachedKernel>(descriptor, probe.hash, descriptor.text() + environment_);
+  KernelKey key = source_.environment();
+  key.descriptor = descriptor.text();
+  auto candidate = std::make_shared<CachedKernel>(descriptor, probe.hash, std::move(key));
   {
     const std::lock_guard lock(shard.mutex);
     kernel = *shard.kernels.insert(candidate).first;
@@ -165,8 +160,8 @@ absl::StatusOr<KernelPtr> KernelStore::found(Shard& shard, KernelPtr kernel) {
 }
 
 absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
-  ++compiles_;
   const absl::Status status = compile(*kernel);
+  ++made_[static_cast<std::size_t>(kernel->origin)];
   if (status.ok()) {
     kernel->finish();
     return kernel;
@@ -189,11 +184,11 @@ absl::Status KernelStore::compile(CachedKernel& kernel) {
   if (!generated.ok()) return generated.status();
   kernel.generated = *std::move(generated);
   dump(kernel);  // before the device sees it, which it may not survive
-  absl::StatusOr<Module> module = device_.load_module(kernel.generated.ptx);
-  if (!module.ok()) return module.status();
-  absl::StatusOr<Function> function = module->function(kernel.generated.entry);
-  if (!function.ok()) return function.status();
-  kernel.function = *std::move(function);
+  absl::StatusOr<CodeSource::Code> code =
+      source_.load(kernel.stored_key, kernel.generated, kernel.descriptor->num_arguments());
+  if (!code.ok()) return code.status();
+  kernel.function = std::move(code->function);
+  kernel.origin = code->origin;
   return absl::OkStatus();
 }
 
@@ -212,7 +207,14 @@ void KernelStore::dump(const CachedKernel& kernel) {
 }
 
 KernelCacheStats KernelStore::stats() const {
-  KernelCacheStats stats = {0, compiles_, failures_};
+  const auto made = [&](KernelOrigin origin) -> std::uint64_t {
+    return made_[static_cast<std::size_t>(origin)];
+  };
+  KernelCacheStats stats = {.hits = 0,
+                            .compiles = made(KernelOrigin::kCompiled),
+                            .failures = failures_,
+                            .from_disk = made(KernelOrigin::kDisk),
+                            .from_pack = made(KernelOrigin::kPack)};
   for (const Shard& shard : shards_) stats.hits += shard.hits.load(std::memory_order_relaxed);
   return stats;
 }
@@ -230,6 +232,10 @@ const GeneratedKernel& CompiledKernel::generated() const {
 }
 const Function& CompiledKernel::function() const {
   return *state_->function;
+}
+
+KernelOrigin CompiledKernel::origin() const {
+  return state_->origin;
 }
 
 absl::Status CompiledKernel::launch(const Stream& stream, ArgValues values,
@@ -275,6 +281,9 @@ KernelCacheStats KernelCache::stats() const {
 }
 void KernelCache::set_dump(std::string folder) {
   store_->set_dump(std::move(folder));
+}
+absl::Status KernelCache::store_status() const {
+  return store_->store_status();
 }
 absl::Status KernelCache::dump_status() const {
   return store_->dump_status();

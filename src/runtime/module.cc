@@ -11,8 +11,8 @@ namespace ptxgen {
 namespace internal {
 
 struct ModuleState {
-  ModuleState(std::shared_ptr<DeviceState> device_, std::string ptx_, LoadedModule loaded)
-      : device(std::move(device_)), ptx(std::move(ptx_)), handle(loaded.handle), log(std::move(loaded.log)) {}
+  ModuleState(std::shared_ptr<DeviceState> device_, std::string ptx_, Handle handle_, std::string log_)
+      : device(std::move(device_)), ptx(std::move(ptx_)), handle(handle_), log(std::move(log_)) {}
   ModuleState(const ModuleState&) = delete;
   ModuleState& operator=(const ModuleState&) = delete;
   ~ModuleState() {
@@ -20,7 +20,7 @@ struct ModuleState {
   }
 
   const std::shared_ptr<DeviceState> device;
-  const std::string ptx;
+  const std::string ptx;  // empty where the module was loaded from a cubin of which no text is known
   const Handle handle;
   const std::string log;
 };
@@ -73,8 +73,8 @@ absl::Status FunctionState::allow_dynamic_shared(std::uint64_t bytes) const {
 using internal::check_args;
 using internal::check_launch;
 
-absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
-  if (absl::Status s = state_->refuse_while_recording("loading a module"); !s.ok()) return s;
+absl::StatusOr<Image> Device::compile(std::string_view ptx) const {
+  if (absl::Status s = state_->refuse_while_recording("compiling PTX"); !s.ok()) return s;
   // The driver reads up to a zero, and its compiler ends at anything beyond ASCII, comments included.
   for (std::size_t i = 0; i < ptx.size(); ++i) {
     const auto byte = static_cast<unsigned char>(ptx[i]);
@@ -82,15 +82,34 @@ absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
     return absl::InvalidArgumentError(
         absl::StrCat("compiling PTX: byte ", i, " of the text is ", int{byte}, "; PTX is ASCII text"));
   }
-  std::string text(ptx);
-  absl::StatusOr<internal::LoadedModule> loaded = state_->backend().load_module(text);
-  if (!loaded.ok()) return loaded.status();
-  return Module(std::make_shared<const internal::ModuleState>(state_, std::move(text), *std::move(loaded)));
+  return state_->backend().compile(std::string(ptx));
 }
 
-absl::StatusOr<Function> Module::function(std::string_view name) const {
-  absl::StatusOr<internal::LoadedFunction> found = state_->device->backend().find_function(
-      state_->handle, std::string(name), internal::count_parameters(state_->ptx, name));
+absl::StatusOr<Module> Device::load(const Image& image) const {
+  return load(image, image.kind == ImageKind::kPtx ? image.bytes : std::string());
+}
+
+absl::StatusOr<Module> Device::load(const Image& image, std::string ptx) const {
+  if (absl::Status s = state_->refuse_while_recording("loading a module"); !s.ok()) return s;
+  std::string log = image.log;
+  const absl::StatusOr<void*> handle = state_->backend().load(image, log);
+  if (!handle.ok()) return handle.status();
+  return Module(
+      std::make_shared<const internal::ModuleState>(state_, std::move(ptx), *handle, std::move(log)));
+}
+
+absl::StatusOr<Module> Device::load_module(std::string_view ptx) const {
+  const absl::StatusOr<Image> image = compile(ptx);
+  if (!image.ok()) return image.status();
+  return load(*image, std::string(ptx));
+}
+
+absl::StatusOr<Function> Module::function(std::string_view name,
+                                          std::optional<std::size_t> parameters) const {
+  if (!parameters.has_value() && !state_->ptx.empty())
+    parameters = internal::count_parameters(state_->ptx, name);
+  absl::StatusOr<internal::LoadedFunction> found =
+      state_->device->backend().find_function(state_->handle, std::string(name), parameters);
   if (!found.ok()) return found.status();
   auto function = std::make_shared<internal::FunctionState>();
   function->module = state_;

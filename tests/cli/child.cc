@@ -14,7 +14,8 @@ namespace {
 
 constexpr unsigned kSecondsAtMost = 300;  // a child that hangs is ended by SIGALRM
 
-std::vector<std::string> merged(const std::map<std::string, std::string>& overrides) {
+std::vector<std::string> merged(std::map<std::string, std::string> overrides, const std::string& cache) {
+  overrides.emplace("PTXGEN_CACHE_DIR", cache);
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text = *entry;
@@ -38,7 +39,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 Finished Command::run(const Arguments& arguments) const {
   std::vector<std::string> texts = {PTXGEN_COMMAND};
   texts.insert(texts.end(), arguments.begin(), arguments.end());
-  std::vector<std::string> variables = merged(environment);
+  std::vector<std::string> variables = merged(environment, (captured_.path() / "cache").string());
   const std::vector<char*> argv = pointers(texts), envp = pointers(variables);
   const std::string out = stdout_path.empty() ? (captured_.path() / "out").string() : stdout_path;
   const std::string err = (captured_.path() / "err").string();

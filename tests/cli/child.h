@@ -18,7 +18,7 @@ struct Finished {
 };
 
 // The command in a folder of its own. Its environment is this process's without ptxgen's variables, except
-// for the ptxas to use; its device is the emulated one unless `environment` says otherwise.
+// for the ptxas to use; its cache directory is its own too unless `environment` names one; its device is the emulated one unless `environment` says otherwise.
 class Command {
  public:
   using Arguments = std::vector<std::string>;

@@ -1,10 +1,12 @@
 // The shared library behind fake_cuda.h. Device memory is host memory; launches are noted and not run; the
-// "compiler" reads as much of PTX as it takes to find entries and their parameters.
+// "compiler" reads as much of PTX as it takes to find entries and their parameters, its cubin is a head that
+// names the compute capability and the text. A text with an entry called so crashes or hangs it.
 #include "tests/runtime/fake_cuda.h"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -28,18 +30,20 @@ struct CUctx_st {
 
 namespace {
 
-enum class What { kMemory, kPinned, kStream, kEvent, kModule, kFunction, kGraph, kGraphExec };
+enum class What { kMemory, kPinned, kStream, kEvent, kModule, kFunction, kGraph, kGraphExec, kLink };
 
 struct Object {
   What what;
   CUcontext context;
-  std::string text = {};                   // of a module: its PTX; of a function: its name
+  std::string text = {};                   // of a module or link: its PTX; of a function: its name
   std::vector<std::size_t> params = {};    // of a function: sizes
   bool capturing = false, broken = false;  // of a stream
   std::thread::id capturer = {};
   int dynamic_limit = 48 * 1024;
   std::chrono::steady_clock::time_point time = {};
   std::size_t bytes = 0;
+  std::string cubin = {};  // of a link, as is the next
+  std::vector<std::pair<CUjit_option, void*>> options = {};
 };
 
 struct Injection {
@@ -84,6 +88,10 @@ class Fake final : public FakeCuda {
     jit_milliseconds = milliseconds;
   }
 
+  int jits() override {
+    lock_guard lock(mutex);
+    return jit_count;
+  }
   int calls(std::string_view entry) override {
     lock_guard lock(mutex);
     return call_counts[std::string(entry)];
@@ -135,7 +143,7 @@ class Fake final : public FakeCuda {
   std::recursive_mutex mutex;
   int driver_version = 0;
   bool down = false, initialised = false;
-  int jit_milliseconds = 0;
+  int jit_milliseconds = 0, jit_count = 0;
   std::vector<FakeDevice> devices;
   std::map<int, std::unique_ptr<CUctx_st>> primary;
   std::vector<std::unique_ptr<CUctx_st>> foreign;
@@ -156,7 +164,7 @@ void Fake::reset() {
   lock_guard lock(mutex);
   driver_version = 12040;
   down = initialised = false;
-  jit_milliseconds = 0;
+  jit_milliseconds = jit_count = 0;
   devices = {{"Fake A100", 8, 0}, {"Fake L4", 8, 9}};
   for (auto& [address, object] : objects) {
     if (object->what == What::kMemory || object->what == What::kPinned)
@@ -277,6 +285,10 @@ constexpr ErrorText kErrors[] = {
     {CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
      "the provided PTX was compiled with an unsupported toolchain."},
+    {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU",
+     "no kernel image is available for execution on the device"},
+    {CUDA_ERROR_INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"},
+    {CUDA_ERROR_NOT_SUPPORTED, "CUDA_ERROR_NOT_SUPPORTED", "operation not supported"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {CUDA_ERROR_ILLEGAL_ADDRESS, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH",
@@ -324,6 +336,33 @@ bool read_entry(const std::string& ptx, const std::string& name, std::vector<std
     params.push_back(std::stoul((*it)[1]) / 8);
   }
   return true;
+}
+
+// Compiles for as long as a compiler takes, outside of the lock.
+CUresult compile_slowly(const std::string& ptx, std::string& error, Object& made) {
+  if (ptx.find("crash_the_compiler") != std::string::npos) std::raise(SIGSEGV);
+  if (ptx.find("hang_the_compiler") != std::string::npos) {
+    while (true) std::this_thread::sleep_for(std::chrono::seconds(1));
+  }
+  int wait = 0;
+  {
+    const Fake::lock_guard lock(fake().mutex);
+    wait = fake().jit_milliseconds;
+    ++fake().jit_count;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(wait));
+  const Fake::lock_guard lock(fake().mutex);
+  return compile(ptx, error, made);
+}
+
+constexpr std::string_view kElf =
+    "\x7f"
+    "ELF of the fake for ";
+
+// What a cubin of the fake begins with: the device it runs on.
+std::string cubin_head(CUcontext context) {
+  const FakeDevice& device = fake().devices.at(static_cast<std::size_t>(context->device));
+  return std::string(kElf) + std::to_string(device.major) + "." + std::to_string(device.minor) + "\n";
 }
 
 void write_log(void* buffer, std::size_t size, const std::string& text) {
@@ -607,18 +646,68 @@ CUresult cuEventElapsedTime(float* ms, CUevent start, CUevent end) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuLinkCreate_v2(unsigned count, CUjit_option* options, void** values, CUlinkState* state) {
+  ENTER_UNSAFE(cuLinkCreate_v2);
+  Object* link = fake().make(What::kLink);
+  for (unsigned i = 0; i < count; ++i) link->options.emplace_back(options[i], values[i]);
+  *state = static_cast<CUlinkState>(fake().handle_of(link));
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkAddData_v2(CUlinkState state, CUjitInputType type, void* data, size_t size, const char*,
+                          unsigned, CUjit_option*, void**) {
+  std::string ptx;
+  {
+    ENTER_UNSAFE(cuLinkAddData_v2);
+    if (fake().find(kEntry, What::kLink, state) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+    const char* text = static_cast<const char*>(data);
+    if (type != CU_JIT_INPUT_PTX || size == 0 || text[size - 1] != 0)
+      return fake().broken(kEntry, "no zero at the end of the text", CUDA_ERROR_INVALID_VALUE);
+    ptx = text;
+  }
+  std::string error;
+  Object made{What::kModule, fake().current()};
+  const CUresult result = compile_slowly(ptx, error, made);
+  const Fake::lock_guard lock(fake().mutex);
+  Object* link = fake().find("cuLinkAddData_v2", What::kLink, state);
+  for (std::size_t i = 0; i + 1 < link->options.size(); ++i) {
+    const auto [option, buffer] = link->options[i];
+    const auto bytes = reinterpret_cast<std::size_t>(link->options[i + 1].second);
+    if (option == CU_JIT_ERROR_LOG_BUFFER) write_log(buffer, bytes, error);
+    if (option == CU_JIT_INFO_LOG_BUFFER) write_log(buffer, bytes, "info: compiled by the fake\n");
+  }
+  if (result == CUDA_SUCCESS) link->cubin = cubin_head(fake().current()) + ptx + '\0';
+  return result;
+}
+CUresult cuLinkComplete(CUlinkState state, void** cubin, size_t* size) {
+  ENTER_UNSAFE(cuLinkComplete);
+  Object* link = fake().find(kEntry, What::kLink, state);
+  if (link == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  if (link->cubin.empty()) return fake().broken(kEntry, "nothing to link", CUDA_ERROR_INVALID_VALUE);
+  *cubin = link->cubin.data();
+  *size = link->cubin.size();
+  return CUDA_SUCCESS;
+}
+CUresult cuLinkDestroy(CUlinkState state) {
+  END(cuLinkDestroy, What::kLink, state);
+}
+
 CUresult cuModuleLoadDataEx(CUmodule* module, const void* image, unsigned count, CUjit_option* options,
                             void** values) {
-  int wait = 0;
-  {
-    ENTER_UNSAFE(cuModuleLoadDataEx);
-    wait = fake().jit_milliseconds;
-  }
-  std::this_thread::sleep_for(std::chrono::milliseconds(wait));
-  const Fake::lock_guard lock(fake().mutex);
+  const std::string text = static_cast<const char*>(image);
   std::string error;
   Object compiled{What::kModule, fake().current()};
-  const CUresult result = compile(static_cast<const char*>(image), error, compiled);
+  {
+    ENTER_UNSAFE(cuModuleLoadDataEx);
+    if (text.starts_with(kElf)) {
+      const std::string head = cubin_head(fake().current());
+      if (!text.starts_with(head)) return CUDA_ERROR_NO_BINARY_FOR_GPU;
+      compiled.text = text.substr(head.size());
+    } else if (text.starts_with("\x7f")) {
+      return CUDA_ERROR_INVALID_IMAGE;
+    }
+  }
+  const CUresult result = compiled.text.empty() ? compile_slowly(text, error, compiled) : CUDA_SUCCESS;
+  const Fake::lock_guard lock(fake().mutex);
   for (unsigned i = 0; i + 1 < count; ++i) {
     const std::size_t size = reinterpret_cast<std::size_t>(values[i + 1]);
     if (options[i] == CU_JIT_ERROR_LOG_BUFFER) write_log(values[i], size, error);

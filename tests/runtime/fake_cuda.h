@@ -40,6 +40,8 @@ class FakeCuda {
   // How long the compiler takes.
   virtual void set_jit_milliseconds(int milliseconds) = 0;
 
+  // How many texts the compiler was given, by whatever call.
+  virtual int jits() = 0;
   virtual int calls(std::string_view entry) = 0;
   // Contexts held, memory, streams, events, modules and graphs that nobody has released.
   virtual int alive() = 0;

@@ -1,11 +1,15 @@
-// The fake libcuda in a test: reset when the test begins, and its books in order when the test ends.
+// The fake libcuda in a test, with a cache directory of the test's: reset when the test begins, and its books in
+// order when the test ends.
 #pragma once
 
 #include <dlfcn.h>
 
 #include "ptxgen/device.h"
+#include "ptxgen/environment.h"
 #include "tests/runtime/fake_cuda.h"
 #include "tests/support/catch.h"
+#include "tests/support/environment.h"
+#include "tests/support/files.h"
 
 namespace ptxgen::testing {
 
@@ -32,8 +36,12 @@ class FakeDriver {
     return {.choice = choice, .index = index, .libcuda = path_};
   }
   absl::StatusOr<Device> open(int index = 0) const { return Device::open(options(index)); }
+  const std::filesystem::path& cache() const { return cache_.path(); }
 
  private:
+  ScratchFolder cache_;
+  ScopedVariable directory_{env::kCacheDir.name, cache_.path().c_str()},
+      isolate_{env::kIsolate.name, nullptr};
   std::string path_;
   void* library_;
   FakeCuda* books_;

@@ -60,7 +60,7 @@ int main(int, char** argv) {
   absl::StatusOr<Stream> stream = opened->create_stream();
   absl::StatusOr<Event> event = opened->create_event();
   absl::StatusOr<Buffer> buffer = opened->allocate(1024);
-  cache.emplace(*opened);
+  cache.emplace(*opened, KernelCacheOptions{.store = {.max_bytes = 0}});
   absl::StatusOr<CompiledKernel> kernel = cache->get(Copy{.vectors = 1});
   if (!stream.ok() || !event.ok() || !buffer.ok() || !kernel.ok()) return fail(kernel.status());
 
