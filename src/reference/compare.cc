@@ -1,6 +1,8 @@
 #include "src/reference/compare.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -23,6 +25,13 @@ float to_f32(FloatType type, std::uint32_t bits) {
   return 0;
 }
 
+// How far off a value is, in bounds.
+double share_of_bound(const Bounded& expected, double actual) {
+  if (!std::isfinite(expected.value) || std::isinf(expected.bound)) return 0;
+  const double error = std::abs(actual - expected.value);
+  return error == 0 ? 0 : error / expected.bound;  // infinite where nothing is allowed
+}
+
 bool is_nan(FloatType type, std::uint32_t bits) {
   const float value = to_f32(type, bits);
   return value != value;
@@ -30,10 +39,19 @@ bool is_nan(FloatType type, std::uint32_t bits) {
 
 }  // namespace
 
+bool Bounded::admits(double actual) const {
+  if (std::isinf(bound)) return true;
+  if (std::isnan(value)) return std::isnan(actual);
+  if (std::isinf(value)) return !std::isfinite(actual);
+  return std::abs(actual - value) <= bound;
+}
+
 void Comparison::append(const Comparison& piece) {
   type = piece.type;
   values += piece.values;
   mismatches += piece.mismatches;
+  bounded = piece.bounded;
+  worst = std::max(worst, piece.worst);
   if (first.empty()) first = piece.first;
 }
 
@@ -47,7 +65,8 @@ std::string Comparison::to_string() const {
       return absl::StrFormat("0x%0*x%s", digits, bits, value);
     };
     absl::StrAppend(&text, separator, "[", mismatch.index, "] expected ", bits_and_value(mismatch.expected),
-                    ", got ", bits_and_value(mismatch.actual));
+                    bounded ? absl::StrFormat(" within %.3g", mismatch.bound) : "", ", got ",
+                    bits_and_value(mismatch.actual));
     separator = "; ";
   }
   if (mismatches > first.size() && !first.empty()) absl::StrAppend(&text, "; ...");
@@ -62,13 +81,40 @@ absl::StatusOr<Comparison> compare(std::optional<FloatType> type, absl::Span<con
         "compare: %d expected and %d actual bytes are not the same whole number of %d-byte values",
         expected.size(), actual.size(), size));
   }
-  Comparison result{type, expected.size() / size, 0, {}};
+  Comparison result;
+  result.type = type;
+  result.values = expected.size() / size;
   for (std::size_t i = 0; i < result.values; ++i) {
-    const Mismatch found = {i, load(&expected[i * size], size), load(&actual[i * size], size)};
+    const Mismatch found = {i, load(&expected[i * size], size), load(&actual[i * size], size), 0};
     if (found.expected == found.actual) continue;
     if (type && is_nan(*type, found.expected) && is_nan(*type, found.actual)) continue;
     ++result.mismatches;
     if (result.first.size() < keep) result.first.push_back(found);
+  }
+  return result;
+}
+
+absl::StatusOr<Comparison> compare(absl::Span<const Bounded> expected, absl::Span<const std::byte> actual,
+                                   std::size_t keep) {
+  constexpr std::size_t kSize = size_of(FloatType::kF32);
+  if (actual.size() != expected.size() * kSize) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("compare: %d actual bytes are not %d values of f32", actual.size(), expected.size()));
+  }
+  Comparison result;
+  result.type = FloatType::kF32;
+  result.values = expected.size();
+  result.bounded = true;
+  for (std::size_t i = 0; i < result.values; ++i) {
+    const std::uint32_t bits = load(&actual[i * kSize], kSize);
+    const double value = std::bit_cast<float>(bits);
+    const double share = share_of_bound(expected[i], value);
+    if (share > result.worst) result.worst = share;
+    if (expected[i].admits(value)) continue;
+    ++result.mismatches;
+    if (result.first.size() >= keep) continue;
+    result.first.push_back(
+        {i, std::bit_cast<std::uint32_t>(static_cast<float>(expected[i].value)), bits, expected[i].bound});
   }
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <numeric>
 #include <utility>
 
@@ -173,6 +174,54 @@ std::vector<std::byte> random_bytes(Format format, std::size_t count, std::uint6
   return make_blocks(format, count, [&](std::size_t index, Block block) {
     fill(block, random);
     if (index % 4 == 3) set_halves(format, block, [&] { return special_half(random); });
+  });
+}
+
+std::vector<float> random_activations(std::size_t count, std::uint64_t seed) {
+  Random random(seed);
+  std::vector<float> values(count);
+  float scale = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i % 32 == 0) {
+      const std::uint32_t kind = i / 32 % 16;
+      const int exponent = kind == 7 ? -130 : static_cast<int>(random.below(9)) - 5;
+      scale = kind == 3 ? 0 : std::ldexp(1.0f, exponent);
+    }
+    constexpr int kHalf = 1 << 20;  // in steps of 2^-20 between -1 and 1: never 0
+    const int steps = static_cast<int>(random.below(2 * kHalf)) - kHalf;
+    values[i] = scale * (static_cast<float>(2 * steps + 1) / (2 * kHalf));
+  }
+  return values;
+}
+
+namespace {
+
+// Fills `out` with elements `first` and following of a sequence made in stretches of kStretch, each with a
+// seed of its own: make(count, seed) gives the first `count` elements of one.
+template <class T, class Make>
+void fill_from(std::uint64_t seed, std::uint64_t first, std::size_t element, absl::Span<T> out, Make make) {
+  constexpr std::uint64_t kStretch = 1024;
+  while (!out.empty()) {
+    const std::uint64_t stretch = first / kStretch, skipped = first % kStretch;
+    const std::uint64_t count = std::min<std::uint64_t>(kStretch - skipped, out.size() / element);
+    const auto made = make(skipped + count, seed ^ stretch * 0xbf58476d1ce4e5b9);
+    std::copy_n(made.begin() + static_cast<std::ptrdiff_t>(skipped * element), count * element, out.begin());
+    out.remove_prefix(count * element);
+    first += count;
+  }
+}
+
+}  // namespace
+
+void random_blocks_at(Format format, std::uint64_t seed, std::uint64_t first, absl::Span<std::byte> blocks) {
+  fill_from(seed, first, info(format).block_bytes, blocks,
+            [&](std::size_t count, std::uint64_t stretch) { return random_blocks(format, count, stretch); });
+}
+
+void random_activations_at(std::uint64_t seed, std::uint64_t first, absl::Span<float> values) {
+  constexpr std::size_t kBlock = 32;
+  fill_from(seed, first / kBlock, kBlock, values, [&](std::size_t count, std::uint64_t stretch) {
+    return random_activations(kBlock * count, stretch);
   });
 }
 

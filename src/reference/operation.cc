@@ -20,20 +20,6 @@ constexpr FloatType float_type(OutType type) {
   return FloatType::kF32;
 }
 
-// random_blocks() of any length from any place: stretches of `kStretch` blocks, each with a seed of its own.
-void random_blocks_at(Format format, u64 seed, u64 first, absl::Span<std::byte> blocks) {
-  constexpr u64 kStretch = 1024;
-  const u64 size = info(format).block_bytes;
-  while (!blocks.empty()) {
-    const u64 stretch = first / kStretch, skipped = first % kStretch;
-    const u64 count = std::min<u64>(kStretch - skipped, blocks.size() / size);
-    const auto made = random_blocks(format, skipped + count, seed ^ stretch * 0xbf58476d1ce4e5b9);
-    std::memcpy(blocks.data(), made.data() + skipped * size, count * size);
-    blocks.remove_prefix(count * size);
-    first += count;
-  }
-}
-
 class DequantOperation final : public Operation {
  public:
   DequantOperation(const Dequant& kernel, ArgInfos arguments)
@@ -154,19 +140,47 @@ absl::Status Operation::make_input(std::size_t argument, u64 seed, u64 offset,
   return absl::OkStatus();
 }
 
-absl::Status Operation::expect(std::size_t argument, u64 offset, ReadInput read,
-                               absl::Span<std::byte> piece) const {
+absl::Status Operation::check_output(std::size_t argument, u64 offset, u64 bytes) const {
   if (!writes(argument))
     return absl::InvalidArgumentError(str_cat(arguments_[argument].name, " is no output"));
-  if (absl::Status s = check_piece(argument, offset, piece.size()); !s.ok()) return s;
+  return check_piece(argument, offset, bytes);
+}
+
+absl::Status Operation::expect(std::size_t argument, u64 offset, ReadInput read,
+                               absl::Span<std::byte> piece) const {
+  if (absl::Status s = check_output(argument, offset, piece.size()); !s.ok()) return s;
   return compute(argument, offset, read, piece);
+}
+
+absl::StatusOr<std::vector<Bounded>> Operation::compute_bounded(std::size_t argument, u64, ReadInput,
+                                                                std::size_t) const {
+  return absl::UnimplementedError(str_cat(arguments_[argument].name, " has no bounds"));
+}
+
+absl::Status Operation::compute(std::size_t argument, u64 offset, ReadInput read,
+                                absl::Span<std::byte> piece) const {
+  const auto expected = compute_bounded(argument, offset, read, piece.size() / sizeof(f32));
+  if (!expected.ok()) return expected.status();
+  std::vector<float> values;
+  for (const Bounded& bounded : *expected) values.push_back(static_cast<float>(bounded.value));
+  return narrow(FloatType::kF32, values, piece);
 }
 
 absl::StatusOr<Comparison> Operation::check(std::size_t argument, u64 offset, ReadInput read,
                                             absl::Span<const std::byte> actual) const {
-  std::vector<std::byte> expected(actual.size());
-  if (absl::Status s = expect(argument, offset, read, absl::MakeSpan(expected)); !s.ok()) return s;
-  absl::StatusOr<Comparison> piece = compare(type(argument), expected, actual);
+  if (absl::Status s = check_output(argument, offset, actual.size()); !s.ok()) return s;
+  absl::StatusOr<Comparison> piece;
+  if (is_bounded(argument)) {
+    const auto expected = compute_bounded(argument, offset, read, actual.size() / sizeof(f32));
+    if (!expected.ok()) return expected.status();
+    piece = compare(*expected, actual);
+  } else {
+    std::vector<std::byte> expected(actual.size()), given(actual.begin(), actual.end());
+    if (absl::Status s = compute(argument, offset, read, absl::MakeSpan(expected)); !s.ok()) return s;
+    canonicalize(argument, absl::MakeSpan(expected));
+    canonicalize(argument, absl::MakeSpan(given));
+    piece = compare(type(argument), expected, given);
+  }
   if (!piece.ok()) return piece;
   for (Mismatch& mismatch : piece->first) mismatch.index += offset / size_of(type(argument));
   return piece;

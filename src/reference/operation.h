@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -35,7 +36,10 @@ class Operation {
   // Valid random input. What a seed gives does not depend on how the argument is cut into pieces.
   absl::Status make_input(std::size_t argument, u64 seed, u64 offset, absl::Span<std::byte> piece) const;
 
-  // The output that the inputs give.
+  // Whether the output is compared within bounds, and not bit for bit.
+  virtual bool is_bounded(std::size_t /*argument*/) const { return false; }
+
+  // The output that the inputs give; of one with bounds, their middle.
   absl::Status expect(std::size_t argument, u64 offset, ReadInput read, absl::Span<std::byte> piece) const;
 
   // Compares a kernel's output with it. Indices count from the argument's beginning.
@@ -49,11 +53,17 @@ class Operation {
   // The same for arguments and pieces that were found legal.
   virtual void make(std::size_t argument, u64 seed, u64 offset, absl::Span<std::byte> piece) const = 0;
   virtual absl::Status compute(std::size_t argument, u64 offset, ReadInput read,
-                               absl::Span<std::byte> piece) const = 0;
+                               absl::Span<std::byte> piece) const;
+  // The same for an output with bounds: `count` f32 values from `offset` on.
+  virtual absl::StatusOr<std::vector<Bounded>> compute_bounded(std::size_t argument, u64 offset,
+                                                               ReadInput read, std::size_t count) const;
   // What an output is compared as; nothing for bytes.
   virtual std::optional<FloatType> type(std::size_t argument) const = 0;
+  // Gives bytes that mean the same the same form, before a comparison.
+  virtual void canonicalize(std::size_t /*argument*/, absl::Span<std::byte> /*piece*/) const {}
 
   absl::Status check_piece(std::size_t argument, u64 offset, u64 bytes) const;
+  absl::Status check_output(std::size_t argument, u64 offset, u64 bytes) const;
 
   ArgInfos arguments_;
 };

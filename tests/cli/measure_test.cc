@@ -81,6 +81,15 @@ TEST_CASE("calls that write much rotate their outputs", "[cli]") {
   CHECK(addresses.size() == 6);
 }
 
+TEST_CASE("the largest input rotates, however small it is beside the output", "[cli]") {
+  testing::FakeDriver driver;
+  const Device device = take(driver.open());
+  const Workload workload =
+      take(workload_of(device, Dequant{Format::kQ2_K, 256, 4, OutType::kF32}, {.calls = 3}));
+  CHECK(workload.bytes_read() == 4 * 84);
+  CHECK(workload.bytes_written() == 4 * 1024);
+}
+
 TEST_CASE("floors are the best of several plans, measured once for each number of bytes", "[cli]") {
   testing::FakeDriver driver;
   driver->set_devices({{"Fake H200", 9, 0}});

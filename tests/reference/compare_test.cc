@@ -1,5 +1,6 @@
 #include "src/reference/compare.h"
 
+#include <cmath>
 #include <vector>
 
 #include "tests/support/catch.h"
@@ -79,6 +80,36 @@ TEST_CASE("compare refuses buffers that cannot correspond", "[reference]") {
   CHECK(compare(FloatType::kF32, bytes_of(three), bytes_of(three)).status().message() ==
         "compare: 6 expected and 6 actual bytes are not the same whole number of 4-byte values");
   CHECK(!compare(FloatType::kF16, bytes_of(three), bytes_of(three).first(4)).ok());
+}
+
+TEST_CASE("values are compared within bounds of their own", "[reference]") {
+  const double inf = HUGE_VAL, nan = std::nan("");
+  const std::vector<Bounded> expected = {{1, 0.5}, {1, 0.5}, {2, 0}, {nan, 0}, {inf, 0}, {-inf, 0}, {3, inf}};
+  const auto compared = [&](const std::vector<float>& actual) {
+    return *compare(expected, bytes_of(actual));
+  };
+  const Comparison right = compared({1.5f, 0.5f, 2, -std::nanf(""), HUGE_VALF, std::nanf(""), -HUGE_VALF});
+  CHECK(right.equal());
+  CHECK(right.bounded);
+  CHECK(right.values == 7);
+  CHECK(right.worst == 1);
+  const Comparison wrong = compared({1.51f, 0.75f, 2.0000002f, 7, 7, 7, 7});
+  CHECK(wrong.mismatches == 5);
+  CHECK(wrong.first.size() == 4);
+  CHECK(std::isinf(wrong.worst));
+  CHECK(wrong.to_string() ==
+        "5 of 7 values differ: [0] expected 0x3f800000 (1) within 0.5, got 0x3fc147ae (1.50999999); "
+        "[2] expected 0x40000000 (2) within 0, got 0x40000001 (2.00000024); "
+        "[3] expected 0x7fc00000 (nan) within 0, got 0x40e00000 (7); "
+        "[4] expected 0x7f800000 (inf) within 0, got 0x40e00000 (7); ...");
+  CHECK_FALSE(compare(expected, bytes_of<float>({1, 2})).ok());
+
+  Comparison all = *compare({{1, 0.5}}, bytes_of<float>({1.25f}));
+  CHECK(all.worst == 0.5);
+  all.append(right);
+  CHECK(all.worst == 1);
+  CHECK(all.values == 8);
+  CHECK(all.bounded);
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ absl::Status check(const Operation& operation, std::size_t argument, reference::
   if (!done.ok()) return done;
   verified.values += all.values;
   verified.mismatches += all.mismatches;
+  verified.bounded |= all.bounded;
+  verified.worst = std::max(verified.worst, all.worst);
   if (!all.equal() && verified.difference.empty()) {
     all.first.resize(1);
     verified.difference = str_cat(operation.arguments()[argument].name, ": ", all.to_string());

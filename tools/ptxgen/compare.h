@@ -14,6 +14,8 @@ struct Verified {
   u64 values = 0;
   u64 mismatches = 0;
   std::string difference = {};  // of the first output that differs; empty when all agree
+  bool bounded = false;         // an output was compared within bounds, not bit for bit
+  double worst = 0;             // then the largest error, as a share of its bound
   float ms = 0;                 // on the device
 };
 

@@ -42,23 +42,26 @@ u32 calls_for(u64 bytes, u64 device_bytes, const RotationOptions& options) {
 absl::StatusOr<Workload> Workload::prepare(const Device& device, const reference::Operation& operation,
                                            const std::vector<u64>& values, const RotationOptions& options) {
   const ArgInfos& arguments = operation.arguments();
-  u64 largest = 0;
-  for (const ArgInfo& argument : arguments) {
-    if (is_buffer(argument)) largest = std::max(largest, argument.bytes);
+  u64 largest = 0, largest_input = 0;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_buffer(arguments[i])) continue;
+    largest = std::max(largest, arguments[i].bytes);
+    if (operation.reads(i)) largest_input = std::max(largest_input, arguments[i].bytes);
   }
-  const auto shared = [&](const ArgInfo& argument) {
-    return argument.bytes <= kSharedBytes && argument.bytes <= largest / 4;
+  const auto shared = [&](std::size_t i) {
+    const u64 beside = operation.writes(i) ? largest : largest_input;
+    return arguments[i].bytes <= kSharedBytes && arguments[i].bytes <= beside / 4;
   };
   Workload workload;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (!is_buffer(arguments[i]) || shared(arguments[i])) continue;
+    if (!is_buffer(arguments[i]) || shared(i)) continue;
     if (operation.reads(i)) workload.bytes_read_ += arguments[i].bytes;
     if (operation.writes(i)) workload.bytes_written_ += arguments[i].bytes;
   }
   workload.values_.assign(calls_for(workload.bytes(), device.properties().memory_bytes, options), values);
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (!is_buffer(arguments[i])) continue;
-    absl::Status added = workload.add_argument(device, operation, i, shared(arguments[i]));
+    absl::Status added = workload.add_argument(device, operation, i, shared(i));
     if (!added.ok()) return added;
   }
   return workload;

@@ -22,8 +22,8 @@ u32 calls_for(u64 bytes, u64 device_bytes, const RotationOptions& options);
 
 // A kernel's buffers on a device, with valid random content. Large ones exist once for each call, so that
 // every call finds its data in memory and not in a cache. Small ones (at most kSharedBytes, and at most a
-// quarter of the largest) stand for activations, which the kernel before has just written: all calls share
-// them.
+// quarter of the largest input, or for outputs of the largest buffer) stand for activations, which the kernel
+// before has just written: all calls share them.
 class Workload {
  public:
   static constexpr u64 kSharedBytes = 1 << 20;

@@ -68,11 +68,12 @@ class Report {
       return add_row(subject, {}, {Json("failed"), "failed: " + reason}, reason);
     }
     const bool equal = verified->mismatches == 0;
+    bounded_ |= verified->bounded;
     ++(equal ? agree_ : differ_);
     values_ += verified->values;
     mismatches_ += verified->mismatches;
     add_row(subject, *verified,
-            equal ? Cell("equal") : Cell(Json("differs"), "differs: " + verified->difference),
+            equal ? agreement(*verified) : Cell(Json("differs"), "differs: " + verified->difference),
             verified->difference);
   }
   void skip(const Subject& subject, const std::string& reason) {
@@ -87,7 +88,8 @@ class Report {
   }
   std::string summary(double seconds) const {
     std::string line =
-        verified() ? str_cat("verified: all ", agree_, " agree bit for bit")
+        verified() ? str_cat("verified: all ", agree_, " agree ",
+                             bounded_ ? "bit for bit or within their bounds" : "bit for bit")
         : agree_ + differ_ + failed_ == 0
             ? std::string("NOTHING WAS VERIFIED: no quantised tensor that ptxgen has a kernel for")
             : str_cat("NOT VERIFIED: ", differ_, " differ, ", failed_, " failed, ", agree_, " agree");
@@ -110,11 +112,16 @@ class Report {
   }
 
  private:
+  static Cell agreement(const Verified& verified) {
+    if (!verified.bounded) return Cell("equal");
+    return {Json("within bounds"),
+            absl::StrFormat("within bounds (the worst at %.2g of it)", verified.worst)};
+  }
   void add_row(const Subject& s, const std::optional<Verified>& v, Cell result, const std::string& detail) {
     table_.add({s.tensor, s.format, s.shape, s.kernel, s.descriptor, v ? Json(v->values) : Json(),
                 v ? Json(v->mismatches) : Json(),
                 v ? Cell(Json(v->ms), absl::StrFormat("%.2f ms", v->ms)) : Cell(Json()), std::move(result),
-                detail.empty() ? Json() : Json(detail)});
+                v && v->bounded ? Json(v->worst) : Json(), detail.empty() ? Json() : Json(detail)});
   }
 
   Table table_{{{"tensor", "tensor"},
@@ -126,8 +133,10 @@ class Report {
                 {"mismatches", "mismatches"},
                 {"time_ms", "time"},
                 {"result", "result"},
+                {"share_of_bound", ""},
                 {"detail", ""}}};
   u64 agree_ = 0, differ_ = 0, failed_ = 0, skipped_ = 0, values_ = 0, mismatches_ = 0;
+  bool bounded_ = false;
 };
 
 // How far the work is, on stderr, where that is a terminal; gone when the work is done.

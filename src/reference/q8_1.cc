@@ -1,0 +1,103 @@
+#include "src/reference/q8_1.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_format.h"
+#include "src/reference/narrow.h"
+
+namespace ptxgen::reference {
+namespace {
+
+constexpr std::uint16_t kNan = 0x7fff;
+
+// The least bf16 that is not below `value`, a finite number of at least 0.
+std::uint16_t up_to_bf16(float value) {
+  const std::uint16_t nearest = f32_to_bf16(value);
+  return bf16_to_f32(nearest) < value ? static_cast<std::uint16_t>(nearest + 1) : nearest;
+}
+
+// Ties to even, whatever the host's rounding mode is.
+int to_integer(double value) {
+  const double below = std::floor(value), above = value - below;
+  const int integer = static_cast<int>(below);
+  if (above == 0.5) return integer + (integer & 1);
+  return above < 0.5 ? integer : integer + 1;
+}
+
+void write(const Q8_1& block, std::byte* out) {
+  const auto sum = static_cast<std::uint16_t>(block.sum);
+  for (const unsigned half : {unsigned{block.d}, unsigned{sum}}) {
+    *out++ = static_cast<std::byte>(half);
+    *out++ = static_cast<std::byte>(half >> 8);
+  }
+  for (const std::int8_t q : block.q) *out++ = static_cast<std::byte>(q);
+}
+
+Q8_1 read(const std::byte* bytes) {
+  const auto half = [&](int at) {
+    return static_cast<std::uint16_t>(std::to_integer<unsigned>(bytes[at]) |
+                                      std::to_integer<unsigned>(bytes[at + 1]) << 8);
+  };
+  Q8_1 block{half(0), static_cast<std::int16_t>(half(2)), {}};
+  for (std::size_t i = 0; i < kQ8_1Values; ++i)
+    block.q[i] = static_cast<std::int8_t>(std::to_integer<unsigned>(bytes[4 + i]));
+  return block;
+}
+
+}  // namespace
+
+float Q8_1::scale() const {
+  return bf16_to_f32(d);
+}
+bool Q8_1::is_nan() const {
+  return std::isnan(scale());
+}
+
+Q8_1 quantize_q8_1(absl::Span<const float> values) {
+  float largest = 0;
+  for (const float value : values) {
+    if (!std::isfinite(value)) return {.d = kNan};
+    largest = std::max(largest, std::abs(value));
+  }
+  if (largest < 0x1p-120f) return {};
+  Q8_1 block{.d = up_to_bf16(largest * (1.0f / 127.0f))};
+  const double reciprocal = 1.0f / block.scale();
+  for (std::size_t i = 0; i < kQ8_1Values; ++i) {
+    const int q = to_integer(values[i] * reciprocal);  // 24 bits by 24: exact in f64
+    block.q[i] = static_cast<std::int8_t>(q);
+    block.sum = static_cast<std::int16_t>(block.sum + q);
+  }
+  return block;
+}
+
+absl::Status quantize_q8_1(absl::Span<const float> values, absl::Span<std::byte> blocks) {
+  if (values.size() % kQ8_1Values != 0 || blocks.size() != values.size() / kQ8_1Values * kQ8_1Bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("quantize_q8_1: %d values do not make blocks of %d in %d bytes", values.size(),
+                        kQ8_1Values, blocks.size()));
+  }
+  for (std::size_t i = 0; i * kQ8_1Values < values.size(); ++i)
+    write(quantize_q8_1(values.subspan(i * kQ8_1Values, kQ8_1Values)), &blocks[i * kQ8_1Bytes]);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Q8_1>> read_q8_1(absl::Span<const std::byte> blocks) {
+  if (blocks.size() % kQ8_1Bytes != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "read_q8_1: %d bytes are no whole number of blocks of %d", blocks.size(), kQ8_1Bytes));
+  }
+  std::vector<Q8_1> all;
+  for (std::size_t at = 0; at < blocks.size(); at += kQ8_1Bytes) all.push_back(read(&blocks[at]));
+  return all;
+}
+
+void canonicalize_q8_1(absl::Span<std::byte> blocks) {
+  for (std::size_t at = 0; at + kQ8_1Bytes <= blocks.size(); at += kQ8_1Bytes) {
+    if (read(&blocks[at]).is_nan()) write({.d = kNan}, &blocks[at]);
+  }
+}
+
+}  // namespace ptxgen::reference
