@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <limits>
+#include <vector>
 
 #include "src/reference/unpack.h"
 
@@ -76,6 +77,41 @@ Bounded dot(Format format, absl::Span<const std::byte> row, absl::Span<const Q8_
   });
   if (!std::isfinite(sum)) return {sum, 0};
   return {sum, rounding_bound(x.size() * kQ8_1Values, magnitude)};
+}
+
+namespace {
+
+// The sum of |w| * slack(i); terms without slack count nothing, whatever w is.
+template <class Slack>
+double spread(Format format, absl::Span<const std::byte> row, Slack slack) {
+  double sum = 0;
+  for_each_sub_block(format, row, [&](const Unpacked& block, int j, std::size_t first) {
+    const Factors f = factors(block, j);
+    for (int i = 0; i < block.sub_block; ++i) {
+      const double one = slack(first + static_cast<std::size_t>(i));
+      if (one != 0) sum += std::abs(block.q[j * block.sub_block + i] * f.scale + f.shift) * one;
+    }
+  });
+  return sum;
+}
+
+}  // namespace
+
+Bounded dot(Format format, absl::Span<const std::byte> row, absl::Span<const Bounded> x) {
+  std::vector<float> middles;
+  for (const Bounded& value : x) middles.push_back(static_cast<float>(value.value));
+  Bounded product = dot(format, row, middles);
+  // The middles were rounded to f32.
+  product.bound += spread(format, row, [&](std::size_t i) {
+    return std::isfinite(x[i].value) ? x[i].bound + kUnit * std::abs(x[i].value) : 0;
+  });
+  return product;
+}
+
+Bounded dot(Format format, absl::Span<const std::byte> row, const UncertainQ8_1& x) {
+  Bounded product = dot(format, row, absl::MakeConstSpan(x.blocks));
+  product.bound += spread(format, row, [&](std::size_t i) { return x.slack[i]; });
+  return product;
 }
 
 }  // namespace ptxgen::reference

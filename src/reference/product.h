@@ -35,4 +35,9 @@ Bounded dot(Format format, absl::Span<const std::byte> row, absl::Span<const flo
 // sub-blocks in several ways: (|q * d * scale| + |m * min|) * |dx * xq|.
 Bounded dot(Format format, absl::Span<const std::byte> row, absl::Span<const Q8_1> x);
 
+// The same for activations that are only known within bounds: each of these counts times |w|. An infinite one
+// makes the result's infinite.
+Bounded dot(Format format, absl::Span<const std::byte> row, absl::Span<const Bounded> x);
+Bounded dot(Format format, absl::Span<const std::byte> row, const UncertainQ8_1& x);
+
 }  // namespace ptxgen::reference

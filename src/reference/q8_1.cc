@@ -84,6 +84,52 @@ absl::Status quantize_q8_1(absl::Span<const float> values, absl::Span<std::byte>
   return absl::OkStatus();
 }
 
+namespace {
+
+// The d of a block whose largest |x| is `largest`.
+float scale_of(double largest) {
+  return largest < 0x1p-120 ? 0 : bf16_to_f32(up_to_bf16(static_cast<float>(largest) * (1.0f / 127.0f)));
+}
+
+void add_block(absl::Span<const Bounded> values, UncertainQ8_1& out) {
+  std::vector<float> middles;
+  double least = 0, most = 0;  // what the largest |x| can be
+  for (const Bounded& value : values) {
+    middles.push_back(static_cast<float>(value.value));
+    least = std::max(least, std::abs(value.value) - value.bound);
+    most = std::max(most, std::abs(value.value) + value.bound);
+  }
+  const Q8_1& block = out.blocks.emplace_back(quantize_q8_1(middles));
+  if (block.is_nan()) {
+    out.slack.resize(out.slack.size() + kQ8_1Values);
+    return;
+  }
+  // One rounding to f32 more than the bounds know of.
+  const double low = scale_of(least * (1 - 0x1p-23)), high = scale_of(most * (1 + 0x1p-23));
+  for (const Bounded& value : values) {
+    if (low != high) {
+      out.slack.push_back(127 * (high - low) + high);
+    } else if (high == 0) {
+      out.slack.push_back(0);
+    } else {
+      const double reciprocal = 1.0f / static_cast<float>(high);
+      const double off = value.bound + 0x1p-24 * std::abs(value.value);
+      const int steps =
+          to_integer((value.value + off) * reciprocal) - to_integer((value.value - off) * reciprocal);
+      out.slack.push_back(steps * high);
+    }
+  }
+}
+
+}  // namespace
+
+UncertainQ8_1 quantize_q8_1(absl::Span<const Bounded> values) {
+  UncertainQ8_1 all;
+  for (std::size_t i = 0; i + kQ8_1Values <= values.size(); i += kQ8_1Values)
+    add_block(values.subspan(i, kQ8_1Values), all);
+  return all;
+}
+
 absl::StatusOr<std::vector<Q8_1>> read_q8_1(absl::Span<const std::byte> blocks) {
   if (blocks.size() % kQ8_1Bytes != 0) {
     return absl::InvalidArgumentError(absl::StrFormat(

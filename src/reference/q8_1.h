@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "src/reference/bounded.h"
 
 namespace ptxgen::reference {
 
@@ -32,6 +33,16 @@ Q8_1 quantize_q8_1(absl::Span<const float> values);
 // Whole rows: values.size() / 32 blocks into exactly as many bytes, else InvalidArgument.
 absl::Status quantize_q8_1(absl::Span<const float> values, absl::Span<std::byte> blocks);
 absl::StatusOr<std::vector<Q8_1>> read_q8_1(absl::Span<const std::byte> blocks);
+
+// Blocks of values that are only known within bounds, as a kernel has them that makes x itself: those of
+// their middles, and for each value how far the one it stands for may lie from another kernel's. That is 0
+// for most: bounds are small beside a step d, so only a value that lies near the middle between two integers
+// can round either way (one step), or a whole block whose d could be either of two bf16 values.
+struct UncertainQ8_1 {
+  std::vector<Q8_1> blocks;
+  std::vector<double> slack;
+};
+UncertainQ8_1 quantize_q8_1(absl::Span<const Bounded> values);
 
 // A NaN block means the same whatever its d's payload and its other bytes are: writes the one form of it, in
 // whole blocks.

@@ -115,6 +115,52 @@ TEST_CASE("one quantised value that is off by one lies outside the bound", "[ref
   }
 }
 
+TEST_CASE("bounds of the activations count times the weights", "[reference]") {
+  const FormatInfo& format = info(Format::kQ5_1);
+  const Case c = random_case(format, 37);
+  std::vector<Bounded> x;
+  std::vector<float> higher = c.x;
+  for (std::size_t i = 0; i < kValues; ++i) {
+    x.push_back({c.x[i], 1e-3});
+    higher[i] += c.weights[i] > 0 ? 1e-3f : -1e-3f;
+  }
+  const Bounded product = dot(format.format, c.row, absl::MakeConstSpan(x));
+  CHECK(product.value == dot(format.format, c.row, c.x).value);
+  CHECK(product.admits(dot(format.format, c.row, higher).value));
+  CHECK(product.bound < 1.01 * std::abs(dot(format.format, c.row, higher).value - product.value));
+}
+
+TEST_CASE("blocks of uncertain values differ only where rounding may go either way", "[reference]") {
+  std::vector<Bounded> x(64);
+  x[0] = {126.9, 0};  // d = 1
+  x[1] = {3.4, 0.05};
+  x[2] = {3.4, 0.2};
+  x[3] = {-0.5, 1e-9};
+  x[32] = {127, 1e-3};  // d = 1, or the bf16 after it
+  x[33] = {5.2, 0};
+  const UncertainQ8_1 blocks = quantize_q8_1(x);
+  REQUIRE(blocks.blocks.size() == 2);
+  CHECK(blocks.blocks[0].q[1] == 3);
+  CHECK(blocks.slack[0] == 0);
+  CHECK(blocks.slack[1] == 0);
+  CHECK(blocks.slack[2] == 1);
+  CHECK(blocks.slack[3] == 1);
+  CHECK(blocks.slack[4] == 0);
+  CHECK(blocks.slack[33] > 1);
+
+  const FormatInfo& format = info(Format::kQ3_K);
+  Case c = random_case(format, 41);
+  std::vector<Bounded> uncertain;
+  for (float& value : c.x) {
+    uncertain.push_back({value, 2e-5 * std::abs(value)});
+    value *= 1 + 1e-5f;
+  }
+  const Bounded product = dot(format.format, c.row, quantize_q8_1(uncertain));
+  CHECK(product.admits(dot(format.format, c.row, quantized(c.x)).value));
+  c.x[17] += c.x[16];
+  CHECK_FALSE(product.admits(dot(format.format, c.row, quantized(c.x)).value));
+}
+
 TEST_CASE("NaN and infinity pass through products", "[reference]") {
   const FormatInfo& format = info(Format::kQ4_K);
   Case c = random_case(format, 31);
