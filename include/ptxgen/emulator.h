@@ -123,6 +123,9 @@ struct Options {
   std::uint64_t max_warp_instructions = std::uint64_t{1}
                                         << 28;  // by one CTA; more is reported as an endless kernel
   bool check_races = true;                      // shared-memory accesses without a barrier between them
+  // 0: an asynchronous copy lands at the last legal moment, when whoever waits for it is all that is left to
+  // do. Otherwise copies land and warps take turns in a random order that depends on this number alone.
+  std::uint64_t seed = 0;
 };
 
 struct LaunchStats {

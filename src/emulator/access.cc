@@ -1,4 +1,6 @@
 #include "src/emulator/access.h"
+
+#include "src/emulator/async.h"
 #include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
@@ -31,9 +33,7 @@ std::string_view verb(AccessKind kind) {
 
 void fault_access(Warp& warp, const Op& op, unsigned lane, AccessKind kind, Place at, unsigned bytes,
                   std::string_view what) {
-  warp.fault(op, lane,
-             str_cat(verb(kind), " ", bytes, " bytes at ", name(at.space), " address ", hex(at.offset), what,
-                     ": ", describe(*warp.cta, at.space, at.offset)));
+  emulator::fault_access(warp, op, lane, verb(kind), at.space, at.offset, bytes, what);
 }
 
 void count_traffic(Traffic& traffic, Space space, unsigned bytes, AccessKind kind) {
@@ -71,12 +71,17 @@ Located locate_shared(Warp& warp, const Op& op, unsigned lane, Place at, unsigne
     return {};
   }
   if (kind != AccessKind::kWrite && !shared.written(at.offset, bytes)) {
-    fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
+    fault_access(warp, op, lane, kind, at, bytes,
+                 shared.marks(at.offset, bytes) ? warp.cta->async->describe_marks(at.offset, bytes)
+                                                : ", which nothing has written");
     return {};
   }
-  const AccessRecord record{shared.clock(warp.index)[warp.index],
-                            static_cast<std::uint16_t>(warp.thread(lane)), (op.flags & kStrong) != 0,
-                            op.instruction};
+  if (kind != AccessKind::kRead && shared.marks(at.offset, bytes)) {
+    fault_access(warp, op, lane, kind, at, bytes, warp.cta->async->describe_marks(at.offset, bytes));
+    return {};
+  }
+  const AccessRecord record{shared.epoch(warp.index), static_cast<std::uint16_t>(warp.thread(lane)),
+                            (op.flags & kStrong) != 0, op.instruction};
   std::optional<AccessConflict> conflict = kind == AccessKind::kRead ? shared.read(at.offset, bytes, record)
                                                                      : shared.write(at.offset, bytes, record);
   if (conflict && kind != AccessKind::kWrite) {
@@ -159,6 +164,13 @@ Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned by
 
 }  // namespace
 
+void fault_access(Warp& warp, const Op& op, unsigned lane, std::string_view verb, Space space,
+                  std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
+  warp.fault(op, lane,
+             str_cat(verb, " ", bytes, " bytes at ", name(space), " address ", hex(offset), what, ": ",
+                     describe(*warp.cta, space, offset)));
+}
+
 std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
   const Launch& launch = *cta.launch;
   const Function& function = *launch.code->function;
@@ -211,18 +223,21 @@ Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, u
   return located;
 }
 
-void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes, bool writes,
-                const AccessConflict& conflict) {
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, std::uint64_t bytes,
+                bool writes, const AccessConflict& conflict) {
   const Launch& launch = *warp.cta->launch;
-  const Instruction& other = launch.code->function->instructions[conflict.earlier.instruction];
+  const AccessRecord& earlier = conflict.earlier;
+  const Instruction& other = launch.code->function->instructions[earlier.instruction];
   address = place_of(op.space, address).offset;
+  const std::string who = earlier.asynchronous()
+                              ? std::string("an asynchronous copy")
+                              : str_cat("thread ", to_string(position(earlier.thread, launch.config.block)));
   warp.fault(
       op, lane,
       str_cat("race in shared memory: ", writes ? "writes " : "reads ", bytes, " bytes at shared address ",
-              hex(address), ", which thread ",
-              to_string(position(conflict.earlier.thread, launch.config.block)),
-              conflict.earlier_writes ? " wrote" : " read", " at PTX line ", other.line, " `", other.text,
-              "`, with no barrier between the two: ", describe(*warp.cta, Space::kShared, address)));
+              hex(address), ", which ", who, conflict.earlier_writes ? " wrote" : " read", " at PTX line ",
+              other.line, " `", other.text, "`, with no ", earlier.asynchronous() ? "wait" : "barrier",
+              " between the two: ", describe(*warp.cta, Space::kShared, address)));
 }
 
 std::uint32_t decode_semantics(Decoder& d) {

@@ -36,9 +36,13 @@ inline std::uint64_t lane_address(const Warp& warp, const Op& op, unsigned lane)
 // Where the address lies: the operation's space, or for a generic address the one whose window it is in.
 Space space_of(const Op& op, std::uint64_t address);
 
+// Ends the CTA with "<verb> N bytes at shared address 0x10<what>: where that is".
+void fault_access(Warp& warp, const Op& op, unsigned lane, std::string_view verb, Space space,
+                  std::uint64_t offset, std::uint64_t bytes, std::string_view what);
+
 // Ends the CTA with the message for a race.
-void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes, bool writes,
-                const AccessConflict& conflict);
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, std::uint64_t bytes,
+                bool writes, const AccessConflict& conflict);
 
 // "12 bytes past the end of allocation 'out' ..." for any space; `offset` is within the space.
 std::string describe(const Cta& cta, Space space, std::uint64_t offset);

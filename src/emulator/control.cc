@@ -39,6 +39,7 @@ void exit_threads(Warp& warp, const Op&, LaneMask mask) {
   for (Split& s : warp.splits) {
     if (s.state == Split::State::kConverging) s.state = Split::State::kReady;
   }
+  ++warp.cta->arrivals;
   warp.cta->release_barriers();
   if (warp.current.lanes != 0) ++warp.current.pc;
   warp.event = Event::kJump;
@@ -145,8 +146,9 @@ void barrier(Warp& warp, const Op& op, LaneMask mask) {
     return warp.fault(op, static_cast<unsigned>(std::countr_zero(mask)),
                       str_cat(b.arrived, " threads arrive at barrier ", number, ", which is for ", expected));
   }
-  join(b.clock, warp.cta->shared.clock(warp.index));
+  warp.cta->shared.publish(warp.index, b.clock);
   warp.cta->shared.advance(warp.index);
+  ++warp.cta->arrivals;
   if (op.mode != kArrive) {
     // The arrived lanes stay at this instruction until they are released; lanes that skip it go on.
     warp.wait(mask, Split::State::kBarrier, number);
@@ -208,9 +210,26 @@ void decode_trap(Decoder& d) {
   d.emit(&trap, {}, {});
 }
 
+// Between ordinary accesses to shared memory, mbarrier.init among them, and asynchronous copies.
+void fence_proxy(Warp& warp, const Op&, LaneMask mask) {
+  warp.cta->shared.fence_proxy(warp.index, mask);
+}
+
 void decode_membar(Decoder& d) {
-  d.accept_one({"sc", "acq_rel", "acquire", "release", "proxy"});
-  d.accept_one({"alias", "async", "async.global", "async::generic", "tensormap::generic"});
+  if (d.accept("mbarrier_init")) {
+    if (!d.accept("release") || !d.accept("cluster")) d.fail("fence.mbarrier_init is .release.cluster");
+    d.expect_operands(0);
+    d.emit(&fence_proxy, {}, {});
+    return;
+  }
+  if (d.accept("proxy") && d.accept("async")) {
+    const Space space = d.space().value_or(Space::kShared);
+    d.expect_operands(0);
+    d.emit(space == Space::kShared ? &fence_proxy : &nothing, {}, {});
+    return;
+  }
+  d.accept_one({"sc", "acq_rel", "acquire", "release"});
+  d.accept_one({"alias", "async::generic", "tensormap::generic"});
   d.space();
   d.accept_one({"cta", "cluster", "gpu", "sys", "gl"});
   d.expect_operands(0);

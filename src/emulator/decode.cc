@@ -26,7 +26,8 @@ const MnemonicTable& mnemonics() {
     for (absl::Span<const Mnemonic> family :
          {integer_mnemonics(), bit_mnemonics(), float_mnemonics(), compare_mnemonics(),
           conversion_mnemonics(), move_mnemonics(), memory_mnemonics(), atomic_mnemonics(), warp_mnemonics(),
-          control_mnemonics(), mma_mnemonics(), matrix_load_mnemonics()}) {
+          control_mnemonics(), mma_mnemonics(), matrix_load_mnemonics(), mbarrier_mnemonics(),
+          async_copy_mnemonics()}) {
       for (const Mnemonic& m : family) all[m.opcode].push_back(m);
     }
     return all;
@@ -84,9 +85,9 @@ Type Decoder::type(TypeSet allowed) {
 
 std::optional<Space> Decoder::space() {
   constexpr std::pair<std::string_view, Space> kNames[] = {
-      {"global", Space::kGlobal}, {"shared", Space::kShared}, {"shared::cta", Space::kShared},
-      {"const", Space::kConst},   {"param", Space::kParam},   {"param::entry", Space::kParam},
-      {"local", Space::kLocal},
+      {"global", Space::kGlobal},          {"shared", Space::kShared}, {"shared::cta", Space::kShared},
+      {"shared::cluster", Space::kShared}, {"const", Space::kConst},   {"param", Space::kParam},
+      {"param::entry", Space::kParam},     {"local", Space::kLocal},
   };
   for (const auto& [text, space] : kNames) {
     if (accept(text)) return space;

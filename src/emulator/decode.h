@@ -40,6 +40,8 @@ absl::Span<const Mnemonic> warp_mnemonics();
 absl::Span<const Mnemonic> control_mnemonics();
 absl::Span<const Mnemonic> mma_mnemonics();
 absl::Span<const Mnemonic> matrix_load_mnemonics();
+absl::Span<const Mnemonic> mbarrier_mnemonics();
+absl::Span<const Mnemonic> async_copy_mnemonics();
 
 // bar.warp.sync, whose opcode is that of the CTA barriers.
 void decode_warp_barrier(Decoder& decoder);
@@ -73,6 +75,7 @@ class Decoder {
   std::optional<Space> space();
   // Rounding of a floating-point instruction: rn, rz, rm, rp; nearest even when absent.
   std::optional<Rounding> rounding();
+  absl::Span<const std::string_view> modifiers() const { return in_->modifiers; }
   // Modifiers as written, joined: for messages and statistics.
   std::string spelling() const;
 

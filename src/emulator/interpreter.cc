@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "src/emulator/async.h"
 #include "src/emulator/machine.h"
 #include "src/emulator/text.h"
 
@@ -51,10 +52,7 @@ std::string place(const Launch& launch, std::uint32_t instruction) {
 
 void Warp::fault(const Op& op, unsigned lane, std::string_view what) {
   event = Event::kFault;
-  const Launch& launch = *cta->launch;
-  cta->fault =
-      absl::AbortedError(str_cat(place(launch, op.instruction), ", CTA ", to_string(cta->ctaid), ", thread ",
-                                 to_string(position(thread(lane), launch.config.block)), ": ", what));
+  cta->fail(op.instruction, thread(lane), what);
 }
 
 void Warp::wait(LaneMask waiting, Split::State state, std::uint32_t barrier) {
@@ -80,7 +78,8 @@ Cta::Cta(const Launch& l)
     : launch(&l),
       threads(static_cast<std::uint32_t>(l.config.block.count())),
       warps((threads + kWarpSize - 1) / kWarpSize),
-      shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races),
+      shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races, l.code->has_async),
+      async(l.code->has_async ? std::make_unique<Async>(*this) : nullptr),
       local(l.code->function->local_bytes * threads),
       local_written(local.size()),
       counts(l.code->ops.size()),
@@ -103,11 +102,23 @@ Cta::Cta(const Launch& l)
   }
 }
 
+Cta::~Cta() = default;
+
+void Cta::fail(std::uint32_t instruction, std::uint32_t thread, std::string_view what) {
+  fault = absl::AbortedError(str_cat(place(*launch, instruction), ", CTA ", to_string(ctaid), ", thread ",
+                                     to_string(position(thread, launch->config.block)), ": ", what));
+}
+
+std::uint64_t Cta::changes() const {
+  return traffic.global_written + traffic.shared_written + arrivals + (async ? async->changes() : 0);
+}
+
 void Cta::start(std::uint64_t linear) {
   ctaid = position(linear, launch->config.grid);
   fault = absl::OkStatus();
   steps = 0;
   shared.reset();
+  if (async) async->reset(linear);
   std::fill(local_written.begin(), local_written.end(), std::uint8_t{0});
   barriers.fill(Barrier{});
   for (Warp& w : warps) {
@@ -116,6 +127,8 @@ void Cta::start(std::uint64_t linear) {
     w.current = {0, w.existing, Split::State::kReady, 0};
     w.backward_branches = 0;
     w.prefer_high = false;
+    w.refusals.clear();
+    w.idle = false;
     w.written.assign(launch->code->register_of_slot.size(), 0);
     for (const ConstantSlot& c : launch->code->constants) w.written[c.slot.id] = kAllLanes;
     fill_specials(w);
@@ -165,18 +178,28 @@ std::uint64_t Cta::special_value(const Warp& w, unsigned lane, Special special) 
   return 0;
 }
 
+// Every warp's turn; true when one of them got anywhere.
+bool Cta::turns() {
+  bool progress = false;
+  const std::size_t first = async ? async->first_warp() : 0;
+  for (std::size_t i = 0; i < warps.size() && fault.ok(); ++i) {
+    Warp& w = warps[(first + i) % warps.size()];
+    if (w.live != 0) progress |= run_warp(w, async ? async->turn(kTurn) : kTurn);
+  }
+  return progress;
+}
+
 absl::Status Cta::run(std::uint64_t linear) {
   start(linear);
   for (;;) {
-    bool progress = false, alive = false;
-    for (Warp& w : warps) {
-      if (w.live == 0) continue;
-      progress |= run_warp(w, kTurn);
-      if (!fault.ok()) return fault;
-      alive |= w.live != 0;
+    const bool progress = turns();
+    if (!fault.ok()) return fault;
+    if (std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; })) {
+      if (async) async->finish();
+      return fault;
     }
-    if (!alive) return absl::OkStatus();
-    if (!progress) return deadlock();
+    if (async ? !async->after_turns(progress) : !progress) return deadlock();
+    if (!fault.ok()) return fault;
   }
 }
 
@@ -215,6 +238,11 @@ bool Cta::run_warp(Warp& w, std::uint64_t budget) {
     while (step(w) && steps - begin < budget) {
     }
     if (!fault.ok()) break;
+    if (w.event == Event::kYield) {
+      w.prefer_high = !w.prefer_high;
+      if (w.idle) return false;
+      break;
+    }
   }
   return progress;
 }
@@ -262,7 +290,7 @@ bool Cta::step(Warp& w) {
   if (mask != 0) {
     for (unsigned i = 0; i < op.dst_count; ++i) w.written[op.dst[i].id] |= mask;
   }
-  return ++w.current.pc < w.boundary;
+  return ++w.current.pc < w.boundary && w.event != Event::kYield;
 }
 
 void Cta::release_barriers() {
@@ -280,7 +308,7 @@ void Cta::release_barriers() {
         s.state = Split::State::kReleased;
         released = true;
       }
-      if (released) join(shared.clock(w.index), b.clock);
+      if (released) shared.acquire(w.index, b.clock);
     }
     const std::uint32_t truths = b.true_count, count = b.thread_count;
     b = Barrier{};
@@ -292,19 +320,30 @@ void Cta::release_barriers() {
 absl::Status Cta::deadlock() const {
   std::string waits;
   unsigned listed = 0;
+  const auto list = [&](const Warp& w, LaneMask lanes, std::uint32_t pc, auto&&... what) {
+    if (++listed > 8) return;
+    const Instruction& in = launch->code->function->instructions[launch->code->ops[pc].instruction];
+    str_append(&waits, "; warp ", w.index, " ", lane_list(lanes), " at PTX line ", in.line, " `", in.text,
+               "` ", what...);
+  };
   for (const Warp& w : warps) {
+    if (w.live == 0) continue;
     for (const Split& s : w.splits) {
-      if (++listed > 8) continue;
-      const std::uint32_t instruction = launch->code->ops[s.pc].instruction;
-      const Instruction& in = launch->code->function->instructions[instruction];
-      str_append(&waits, "; warp ", w.index, " ", lane_list(s.lanes), " at PTX line ", in.line, " `", in.text,
-                 "` ",
-                 s.state == Split::State::kBarrier ? "for the threads that have not arrived at the barrier"
-                                                   : "for the other lanes of the warp");
+      switch (s.state) {
+        case Split::State::kBarrier:
+          list(w, s.lanes, s.pc, "for the threads that have not arrived at the barrier");
+          break;
+        case Split::State::kConverging: list(w, s.lanes, s.pc, "for the other lanes of the warp"); break;
+        case Split::State::kSuspended: list(w, s.lanes, s.pc, "for ", async->describe(s.barrier)); break;
+        default: break;  // it polls, see below
+      }
+    }
+    if (w.idle) {
+      const Refusal& last = w.refusals.back();
+      list(w, last.lanes, last.pc, "again and again for ", async->describe(last.mbarrier));
     }
     const LaneMask exited = w.existing & ~w.live;
-    if (exited != 0 && w.live != 0 && listed <= 8)
-      str_append(&waits, "; warp ", w.index, " ", lane_list(exited), " exited");
+    if (exited != 0 && listed <= 8) str_append(&waits, "; warp ", w.index, " ", lane_list(exited), " exited");
   }
   if (listed > 8) str_append(&waits, "; and ", listed - 8, " more");
   return absl::AbortedError(str_cat("kernel '", launch->code->function->info.name, "', CTA ",

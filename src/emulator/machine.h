@@ -27,6 +27,7 @@ inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
 struct Warp;
 struct Cta;
+class Async;
 struct Op;
 using Execute = void (*)(Warp& warp, const Op& op, LaneMask lanes);
 
@@ -118,6 +119,7 @@ struct Executable {
   std::vector<PlacedVariable> shared;  // the .shared variables it uses
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t dynamic_shared_offset = 0;
+  bool has_async = false;        // mbarriers or asynchronous copies
   bool has_fence = false;        // strong accesses may then order weak ones
   unsigned shared_granule = 16;  // largest unit that no shared-memory access splits
 };
@@ -134,6 +136,7 @@ struct Code {
 enum class Event : std::uint8_t {
   kNone,   // go on with the next operation
   kJump,   // Warp::current or Warp::splits changed: look again where to go on
+  kYield,  // the operation is done and would be done the same way again soon: other lanes and warps first
   kWait,   // the same, because lanes wait; the operation is not done
   kFault,  // Cta::fault says why
 };
@@ -145,11 +148,21 @@ struct Split {
     kConverging,  // waits for other lanes of its warp to arrive at the same operation
     kBarrier,     // has arrived at CTA barrier `barrier`
     kReleased,    // that barrier completed; the operation runs once more to collect the result
+    kSuspended,   // sleeps in mbarrier.try_wait on the one at shared address `barrier`
   };
   std::uint32_t pc = 0;
   LaneMask lanes = 0;
   State state = State::kReady;
   std::uint32_t barrier = 0;
+};
+
+// A test of an mbarrier that has said no: while the phase lasts, the same test may sleep.
+struct Refusal {
+  std::uint32_t pc = ~0u;
+  LaneMask lanes = 0;
+  std::uint64_t mbarrier = 0;
+  std::uint32_t phase = 0;
+  std::uint64_t changes = 0;  // Cta::changes() then
 };
 
 // Lanes that diverged are scheduled lowest pc first and merge when they meet, which reconverges loops, nested
@@ -168,6 +181,8 @@ struct Warp {
   Event event = Event::kNone;
   std::uint32_t backward_branches = 0;  // since lanes diverged; bounds how long the others starve
   bool prefer_high = false;
+  std::vector<Refusal> refusals;  // one a place
+  bool idle = false;              // nothing has changed since it was last refused
   MemorySnapshot::Cursor cursor;  // the global allocation last used
 
   template <class T>
@@ -202,7 +217,7 @@ struct Barrier {
   std::uint32_t true_count = 0;   // barrier.red: threads whose predicate holds
   std::uint32_t thread_count = 0;
   std::uint32_t result_true = 0, result_count = 0;  // of the generation that completed last
-  VectorClock clock;
+  HappensBefore clock;
 };
 
 struct OpCount {
@@ -228,6 +243,7 @@ struct Launch {
 // One CTA in execution; a worker reuses it for all the CTAs it runs.
 struct Cta {
   explicit Cta(const Launch& launch);
+  ~Cta();
 
   // Executes the CTA numbered `linear` in the grid, x fastest. The status is the fault.
   absl::Status run(std::uint64_t linear);
@@ -235,16 +251,24 @@ struct Cta {
   // Called when lanes arrive, exit, or leave a barrier.
   void release_barriers();
 
+  // Ends the CTA with a message that says where.
+  void fail(std::uint32_t instruction, std::uint32_t thread, std::string_view what);
+
+  // Grows with everything that another thread could wait for.
+  std::uint64_t changes() const;
+
   const Launch* launch;
   Dim3 ctaid;
   std::uint32_t threads = 0;
   std::vector<Warp> warps;
   SharedMemory shared;
+  std::unique_ptr<Async> async;  // where the entry has such instructions
   std::vector<std::byte> local;  // Function::local_bytes for each thread
   std::vector<std::uint8_t> local_written;
   std::array<Barrier, 16> barriers;
   absl::Status fault;
   std::uint64_t steps = 0;      // warp operations executed
+  std::uint64_t arrivals = 0;   // at barriers, and exits
   std::vector<OpCount> counts;  // by operation; summed over the CTAs of this worker
   Traffic traffic;
 
@@ -256,6 +280,7 @@ struct Cta {
   bool run_warp(Warp& warp, std::uint64_t budget);
   bool step(Warp& warp);
   bool pick(Warp& warp);
+  bool turns();
   absl::Status deadlock() const;
 
   std::vector<std::byte> frames_;

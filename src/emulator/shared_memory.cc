@@ -2,30 +2,69 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 namespace ptxgen::emulator {
 
-void join(VectorClock& into, const VectorClock& from) {
-  for (std::size_t i = 0; i < into.size(); ++i) into[i] = std::max(into[i], from[i]);
+namespace {
+
+constexpr std::size_t kFencesKept = 64;  // more than a reader lags behind a writer
+
+std::uint32_t& entry(VectorClock& clock, std::uint16_t thread) {
+  return clock[thread / 32];
 }
 
-SharedMemory::SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races)
+bool knows(const std::vector<ThreadClock>& threads, const AccessRecord& record) {
+  const auto found = std::lower_bound(threads.begin(), threads.end(), record.thread,
+                                      [](const ThreadClock& c, std::uint16_t t) { return c.thread < t; });
+  return found != threads.end() && found->thread == record.thread && record.clock <= found->clock;
+}
+
+void add(HappensBefore& into, ThreadClock add) {
+  const auto at = std::lower_bound(into.threads.begin(), into.threads.end(), add.thread,
+                                   [](const ThreadClock& c, std::uint16_t t) { return c.thread < t; });
+  if (at != into.threads.end() && at->thread == add.thread) {
+    at->clock = std::max(at->clock, add.clock);
+  } else {
+    into.threads.insert(at, add);
+  }
+}
+
+}  // namespace
+
+void join(HappensBefore& into, const HappensBefore& from) {
+  for (std::size_t i = 0; i < into.clock.size(); ++i) into.clock[i] = std::max(into.clock[i], from.clock[i]);
+  for (const ThreadClock& c : from.threads) {
+    if (c.clock >= entry(into.clock, c.thread)) add(into, c);
+  }
+  if (into.threads.empty()) return;
+  // An equal clock still tells a warp something of its own lanes.
+  const auto covered = [&](const ThreadClock& c) { return c.clock < entry(into.clock, c.thread); };
+  into.threads.erase(std::remove_if(into.threads.begin(), into.threads.end(), covered), into.threads.end());
+}
+
+SharedMemory::SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races,
+                           bool marked)
     : data_(bytes),
       written_((bytes + granule - 1) / granule),
       cells_(check_races ? written_.size() : 0),
       warps_(warps),
-      clocks_(32),
+      clocks_(kMaxWarps),
+      marks_(marked ? written_.size() : 0),
       shift_(static_cast<unsigned>(std::countr_zero(granule))),
       check_races_(check_races) {}
 
 void SharedMemory::reset() {
   ++generation_;
   sync_variables_.clear();
-  std::uint32_t latest = 0;
-  for (std::size_t w = 0; w < clocks_.size(); ++w) latest = std::max(latest, clocks_[w][w]);
-  for (std::size_t w = 0; w < clocks_.size(); ++w) {
-    clocks_[w].fill(latest);
-    clocks_[w][w] = latest + 1;
+  fences_.clear();
+  std::fill(marks_.begin(), marks_.end(), std::uint8_t{0});
+  base_ = *std::max_element(epochs_.begin(), epochs_.end());
+  epochs_.fill(base_ + 1);
+  for (std::uint32_t w = 0; w < kMaxWarps; ++w) {
+    clocks_[w].clock.fill(base_);
+    clocks_[w].clock[w] = base_ + 1;
+    clocks_[w].threads.clear();
   }
 }
 
@@ -36,11 +75,12 @@ bool SharedMemory::written(std::uint64_t offset, unsigned bytes) const {
   return true;
 }
 
-bool SharedMemory::past(const AccessRecord& earlier, std::uint32_t warp) const {
+bool SharedMemory::past(const AccessRecord& earlier, const HappensBefore& known, std::uint32_t warp) {
   const std::uint32_t from = earlier.thread / 32;
-  // A clock value is in the past of its own warp once that warp has advanced beyond it; of another warp, once
-  // a barrier carried it there.
-  return from == warp ? earlier.clock < clocks_[warp][warp] : earlier.clock <= clocks_[warp][from];
+  // An epoch is in the past of its own warp once that warp has advanced beyond it; of another warp, once a
+  // barrier carried it there.
+  if (from == warp ? earlier.clock < known.clock[warp] : earlier.clock <= known.clock[from]) return true;
+  return !known.threads.empty() && knows(known.threads, earlier);
 }
 
 bool SharedMemory::races(const AccessRecord& earlier, const AccessRecord& later) const {
@@ -150,13 +190,141 @@ void SharedMemory::release(std::uint32_t warp, std::uint64_t address) {
     if (sync_variables_.size() == 64) sync_variables_.erase(sync_variables_.begin());
     found = sync_variables_.insert(sync_variables_.end(), {address, {}});
   }
-  join(found->clock, clocks_[warp]);
+  publish(warp, found->clock);
   advance(warp);
 }
 
 void SharedMemory::acquire(std::uint32_t warp, std::uint64_t address) {
   for (const SyncVariable& v : sync_variables_) {
-    if (v.address == address) join(clocks_[warp], v.clock);
+    if (v.address == address) acquire(warp, v.clock);
+  }
+}
+
+std::optional<AccessConflict> SharedMemory::would_race(std::uint64_t offset, unsigned bytes,
+                                                       const AccessRecord& access) {
+  if (!check_races_) return std::nullopt;
+  std::optional<AccessConflict> conflict;
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_ && !conflict; ++g) {
+    Cell& cell = cells_[g];
+    if (races(cell.writer, access)) conflict = AccessConflict{cell.writer, true};
+    if (cell.weak_pool == kNone) check_reads(cell.weak, access, conflict);
+    check_pool(cell.weak_pool, access, conflict);
+    check_pool(cell.strong_pool, access, conflict);
+  }
+  return conflict;
+}
+
+// ---- order ----
+
+void SharedMemory::publish(std::uint32_t warp, HappensBefore& into) const {
+  join(into, clocks_[warp]);
+  into.clock[warp] = std::max(into.clock[warp], epochs_[warp]);
+}
+
+void SharedMemory::publish(std::uint32_t warp, std::uint32_t lanes, HappensBefore& into) const {
+  HappensBefore released = clocks_[warp];
+  --released.clock[warp];
+  join(into, released);
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const auto thread =
+        static_cast<std::uint16_t>(warp * 32 + static_cast<unsigned>(std::countr_zero(lanes)));
+    add(into, {thread, epochs_[warp]});
+  }
+}
+
+void SharedMemory::acquire(std::uint32_t warp, const HappensBefore& from) {
+  const std::uint32_t own = std::max(clocks_[warp].clock[warp], from.clock[warp] + 1);
+  join(clocks_[warp], from);
+  clocks_[warp].clock[warp] = own;
+}
+
+void SharedMemory::fence_proxy(std::uint32_t warp, std::uint32_t lanes) {
+  if (!check_races_) return;
+  if (fences_.size() == kFencesKept) fences_.erase(fences_.begin());
+  fences_.push_back({warp, lanes, epochs_[warp], clocks_[warp]});
+  tick(warp);
+}
+
+bool SharedMemory::fenced(const AccessRecord& earlier, std::uint32_t thread) const {
+  const std::uint32_t warp = thread / 32;
+  for (auto fence = fences_.rbegin(); fence != fences_.rend(); ++fence) {
+    const auto executed = [&](std::uint32_t t) {
+      return t / 32 == fence->warp && (fence->lanes >> (t % 32) & 1) != 0;
+    };
+    if (!(executed(earlier.thread) && earlier.clock <= fence->clock) &&
+        !past(earlier, fence->before, fence->warp)) {
+      continue;
+    }
+    if (executed(thread)) return true;
+    for (std::uint32_t lanes = fence->lanes; lanes != 0; lanes &= lanes - 1) {
+      const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
+      if (past({fence->clock, static_cast<std::uint16_t>(fence->warp * 32 + lane)}, warp)) return true;
+    }
+  }
+  return false;
+}
+
+std::optional<AccessRecord> SharedMemory::unfenced_write(std::uint64_t offset, unsigned bytes,
+                                                         std::uint32_t thread) const {
+  if (!check_races_) return std::nullopt;
+  AccessRecord last;  // neighbours are mostly of one store
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
+    const AccessRecord& writer = cells_[g].writer;
+    if (writer == last || writer.clock <= base_ || writer.asynchronous()) continue;
+    if (!fenced(writer, thread)) return writer;
+    last = writer;
+  }
+  return std::nullopt;
+}
+
+// ---- asynchronous copies ----
+
+std::uint8_t SharedMemory::marks_at(std::uint64_t offset, unsigned bytes) const {
+  std::uint8_t all = 0;
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) all |= marks_[g];
+  return all;
+}
+
+void SharedMemory::mark(std::uint64_t offset, unsigned bytes, SharedMark mark) {
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) marks_[g] |= mark;
+}
+
+void SharedMemory::unmark(std::uint64_t offset, unsigned bytes, SharedMark mark) {
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
+    marks_[g] &= static_cast<std::uint8_t>(~mark);
+  }
+}
+
+void SharedMemory::forget_written(std::uint64_t offset, unsigned bytes) {
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) written_[g] = 0;
+}
+
+AccessRecord SharedMemory::agent_record(std::uint32_t agent, std::uint32_t instruction) {
+  AccessRecord record;
+  record.clock = ++epochs_[kMaxWarps + agent];
+  record.thread = static_cast<std::uint16_t>(kFirstAsyncThread + 32 * agent);
+  record.instruction = instruction;
+  return record;
+}
+
+void SharedMemory::land(std::uint64_t offset, unsigned bytes, const AccessRecord& record) {
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
+    written_[g] = generation_;
+    if (!check_races_) continue;
+    Cell& cell = cells_[g];
+    for (std::uint32_t* pool : {&cell.weak_pool, &cell.strong_pool}) {
+      if (*pool != kNone) free_pool_.push_back(std::exchange(*pool, kNone));
+    }
+    cell.weak = Reads{};
+    cell.writer = record;
+  }
+}
+
+void SharedMemory::claim(std::uint64_t offset, unsigned bytes, const AccessRecord& from,
+                         const AccessRecord& to) {
+  if (!check_races_) return;
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
+    if (cells_[g].writer == from) cells_[g].writer = to;
   }
 }
 

@@ -1,10 +1,15 @@
 // A CTA's shared memory and the record that finds unwritten reads and races.
 //
-// Happens-before is tracked with a vector clock per warp. A warp's own entry counts its synchronisations; a
-// barrier joins the clocks of the warps that arrive into those of the warps that it releases. Two accesses to
-// the same bytes by different threads, at least one a write, are a race unless the earlier one is in the
-// later one's past. Named barriers with counts, bar.arrive and the warp-level synchronisations are all
-// covered by this one rule.
+// Happens-before is tracked with a vector clock per warp. A warp's epoch counts its synchronisations and
+// releases; a barrier joins the clocks of the warps that arrive into those of the warps that it releases. Two
+// accesses to the same bytes by different threads, at least one a write, are a race unless the earlier one is
+// in the later one's past. Named barriers with counts, bar.arrive, the warp-level synchronisations and
+// mbarriers are all covered by this one rule.
+//
+// Where only some lanes of a warp release (one elected lane arrives at an mbarrier), what the others did is
+// not released: those lanes' accesses travel by thread, beside the clock.
+//
+// An asynchronous copy writes as an agent of its own, which has an entry in the clocks too.
 //
 // A cell keeps the last write, which is enough while writes are ordered, and no more reads than needed
 // (Flanagan and Freund, "FastTrack", PLDI 2009): those of one warp while each next reader has the earlier
@@ -20,17 +25,38 @@
 
 namespace ptxgen::emulator {
 
-// Entry w: how many synchronisations of warp w happened before.
-using VectorClock = std::array<std::uint32_t, 32>;
+inline constexpr std::uint32_t kMaxWarps = 32;
+// Agents that land asynchronous copies: those of mbarriers share all but the last, which is for copies that
+// land before anybody waits for them.
+inline constexpr std::uint32_t kAsyncAgents = 8;
+inline constexpr std::uint32_t kUnawaited = kAsyncAgents - 1;
+inline constexpr std::uint32_t kFirstAsyncThread = kMaxWarps * 32;
 
-void join(VectorClock& into, const VectorClock& from);
+// Entry w: up to which epoch the accesses of warp w (or of agent w - kMaxWarps) happened before.
+using VectorClock = std::array<std::uint32_t, kMaxWarps + kAsyncAgents>;
+
+// The same of one thread alone.
+struct ThreadClock {
+  std::uint16_t thread;
+  std::uint32_t clock;
+};
+
+struct HappensBefore {
+  VectorClock clock = {};
+  std::vector<ThreadClock> threads;  // beyond `clock`; sorted
+};
+
+void join(HappensBefore& into, const HappensBefore& from);
 
 // One thread's access to one granule.
 struct AccessRecord {
-  std::uint32_t clock = 0;  // of the thread's warp; 0: no access yet
+  std::uint32_t clock = 0;  // the epoch of the thread's warp; 0: no access yet
   std::uint16_t thread = 0;
   bool strong = false;            // atomic, volatile or with a memory order: no race among themselves
   std::uint32_t instruction = 0;  // for the message
+
+  bool asynchronous() const { return thread >= kFirstAsyncThread; }
+  bool operator==(const AccessRecord&) const = default;
 };
 
 struct AccessConflict {
@@ -38,10 +64,17 @@ struct AccessConflict {
   bool earlier_writes;
 };
 
+// What asynchronous operations have made of a granule.
+enum SharedMark : std::uint8_t {
+  kDestination = 1,  // a copy in flight will write it
+  kSource = 2,       // a copy in flight will read it
+  kMBarrierObject = 4,
+};
+
 class SharedMemory {
  public:
-  // `granule`: bytes per shadow cell; no access may split one.
-  SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races);
+  // `granule`: bytes per shadow cell; no access may split one. `marked`: whether there will be marks.
+  SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races, bool marked);
 
   // Nothing is written any more, and nobody has accessed anything. Costs nothing: clocks and the generation
   // go on from where they were, so everything on record is past.
@@ -57,9 +90,49 @@ class SharedMemory {
   // Also marks the bytes as written.
   std::optional<AccessConflict> write(std::uint64_t offset, unsigned bytes, const AccessRecord& access);
 
-  VectorClock& clock(std::uint32_t warp) { return clocks_[warp]; }
+  // The race that a write of these bytes would be, without a record of it.
+  std::optional<AccessConflict> would_race(std::uint64_t offset, unsigned bytes, const AccessRecord& access);
+
+  // ---- order ----
+
+  std::uint32_t epoch(std::uint32_t warp) const { return epochs_[warp]; }
   // The warp's accesses so far are now in the past of its later ones.
-  void advance(std::uint32_t warp) { ++clocks_[warp][warp]; }
+  void advance(std::uint32_t warp) { clocks_[warp].clock[warp] = ++epochs_[warp]; }
+  // The warp's later accesses can be told from those so far; its lanes are not ordered.
+  void tick(std::uint32_t warp) { ++epochs_[warp]; }
+  // All that the warp knows and did is in the past of who acquires `into`; of what it did itself in this
+  // epoch, only what the lanes did where they are not all.
+  void publish(std::uint32_t warp, HappensBefore& into) const;
+  void publish(std::uint32_t warp, std::uint32_t lanes, HappensBefore& into) const;
+  void acquire(std::uint32_t warp, const HappensBefore& from);
+  // Whether the access happened before what the thread does now.
+  bool happened(const AccessRecord& earlier, std::uint32_t thread) const {
+    return earlier.thread == thread || past(earlier, thread / 32);
+  }
+
+  // fence.proxy.async (and fence.mbarrier_init): what happened before it is visible to asynchronous copies
+  // that follow it.
+  void fence_proxy(std::uint32_t warp, std::uint32_t lanes);
+  // Whether such a fence lies between the access of an ordinary instruction and what the thread does now.
+  bool fenced(const AccessRecord& earlier, std::uint32_t thread) const;
+  // An ordinary write of these bytes that the thread's asynchronous copies may not see.
+  std::optional<AccessRecord> unfenced_write(std::uint64_t offset, unsigned bytes,
+                                             std::uint32_t thread) const;
+
+  // ---- asynchronous copies ----
+
+  std::uint8_t marks(std::uint64_t offset, unsigned bytes) const {
+    return marks_.empty() ? std::uint8_t{0} : marks_at(offset, bytes);
+  }
+  void mark(std::uint64_t offset, unsigned bytes, SharedMark mark);
+  void unmark(std::uint64_t offset, unsigned bytes, SharedMark mark);
+  void forget_written(std::uint64_t offset, unsigned bytes);
+  // The record of a copy that lands now.
+  AccessRecord agent_record(std::uint32_t agent, std::uint32_t instruction);
+  // A copy has written these bytes. Its start was checked, so all on record is past.
+  void land(std::uint64_t offset, unsigned bytes, const AccessRecord& record);
+  // What landed with the record `from` counts as written with `to`.
+  void claim(std::uint64_t offset, unsigned bytes, const AccessRecord& from, const AccessRecord& to);
 
   // Strong accesses to one address order what came before a write against what comes after a read of it.
   void release(std::uint32_t warp, std::uint64_t address);
@@ -80,8 +153,12 @@ class SharedMemory {
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
   // Whether everything up to the record happened before what the warp does now.
-  bool past(const AccessRecord& earlier, std::uint32_t warp) const;
+  bool past(const AccessRecord& earlier, std::uint32_t warp) const {
+    return past(earlier, clocks_[warp], warp);
+  }
+  static bool past(const AccessRecord& earlier, const HappensBefore& known, std::uint32_t warp);
   bool races(const AccessRecord& earlier, const AccessRecord& later) const;
+  std::uint8_t marks_at(std::uint64_t offset, unsigned bytes) const;
   // Where the cell keeps the reads of the access's warp.
   Reads& reads_of(Cell& cell, const AccessRecord& access);
   std::uint32_t new_pool();
@@ -96,12 +173,21 @@ class SharedMemory {
   std::vector<Reads> pool_;               // in pieces of warps_, one Reads a warp
   std::vector<std::uint32_t> free_pool_;  // pieces that no cell uses
   std::size_t warps_;
-  std::vector<VectorClock> clocks_;
+  std::vector<HappensBefore>
+      clocks_;  // a warp's own entry: its epochs before that are past for all its lanes
+  std::array<std::uint32_t, kMaxWarps + kAsyncAgents> epochs_ = {};
+  std::uint32_t base_ = 0;  // records up to here are of earlier CTAs
   struct SyncVariable {
     std::uint64_t address;
-    VectorClock clock;
+    HappensBefore clock;
   };
   std::vector<SyncVariable> sync_variables_;
+  struct ProxyFence {
+    std::uint32_t warp, lanes, clock;
+    HappensBefore before;
+  };
+  std::vector<ProxyFence> fences_;   // the latest, oldest first
+  std::vector<std::uint8_t> marks_;  // by granule; empty where there are none
   std::uint32_t generation_ = 0;
   unsigned shift_;  // log2 of the granule
   bool check_races_;
