@@ -37,6 +37,11 @@ PTXGEN_PACKED(u32, u32)
 template <class T>
 using packed_t = typename Packed<T>::type;
 
+template <class T, std::size_t N>
+void append_registers(const std::array<Reg<T>, N>& registers, Input*& out) {
+  for (const Reg<T>& r : registers) *out++ = {{0, r.id(), Operand::Form::kValue}, r.kernel()};
+}
+
 }  // namespace detail
 
 // A tile of Rows x Columns elements of type T. Lane `lane` holds kElements of them in kRegisters registers,
@@ -85,54 +90,79 @@ class Fragment {
   const std::array<Register, kRegisters>& registers() const { return registers_; }
   const Register& operator[](std::size_t i) const { return registers_[i]; }
   KernelBuilder* kernel() const { return registers_[0].kernel(); }
-  void append_to(detail::Input*& out) const {
-    for (const Register& r : registers_) *out++ = {{0, r.id(), Operand::Form::kValue}, r.kernel()};
-  }
+  void append_to(detail::Input*& out) const { detail::append_registers(registers_, out); }
 
  private:
   std::array<Register, kRegisters> registers_;
 };
 
-// A fragment of C that can be assigned, as a Var can: acc = mma(a, b, acc).
-template <class T, u32 Rows, u32 Columns>
-class Accumulator {
+// A tile as the wmma instructions keep it, of a multiplication m x n x k. Which lane holds which element is
+// left open by the PTX ISA and differs from GPU to GPU: a kernel may only do the same to all registers. L is
+// the layout in which a or b was loaded, which belongs to the multiplication too; accumulators (kC) have
+// none.
+template <Matrix M, class T, u32 m, u32 n, u32 k, Layout L = Layout::kRow>
+class WmmaFragment {
  public:
-  using Value = Fragment<Matrix::kC, T, Rows, Columns>;
-  using Element = typename Value::Register::value_type;
+  using value_type = T;
+  using Register = Reg<detail::packed_t<T>>;
+  static constexpr Matrix kMatrix = M;
+  static constexpr u32 kRegisters = M == Matrix::kC && sizeof(T) == 2 ? 4 : 8;
+  // What the address of a tile in memory is a multiple of: the lane's share of the tile (PTX ISA, "Matrix
+  // Storage for WMMA"). Its lines are multiples of 16 bytes apart.
+  static constexpr std::size_t kAlign = kRegisters * sizeof(u32);
+
+  explicit WmmaFragment(const std::array<Register, kRegisters>& registers) : registers_(registers) {}
+
+  const std::array<Register, kRegisters>& registers() const { return registers_; }
+  const Register& operator[](std::size_t i) const { return registers_[i]; }
+  KernelBuilder* kernel() const { return registers_[0].kernel(); }
+  void append_to(detail::Input*& out) const { detail::append_registers(registers_, out); }
+
+ private:
+  std::array<Register, kRegisters> registers_;
+};
+
+// A fragment that can be assigned, as a Var can: acc = mma(a, b, acc).
+template <class F>
+class FragmentVar {
+ public:
+  using Element = typename F::Register::value_type;
 
   // Zeros.
-  explicit Accumulator(KernelBuilder& kernel)
-      : variables_(make_variables(kernel, std::make_index_sequence<Value::kRegisters>{})) {}
-  explicit Accumulator(const Value& initial)
-      : variables_(make_variables(initial, std::make_index_sequence<Value::kRegisters>{})) {}
+  explicit FragmentVar(KernelBuilder& kernel)
+      : variables_(make_variables(kernel, std::make_index_sequence<F::kRegisters>{})) {}
+  explicit FragmentVar(const F& initial)
+      : variables_(make_variables(initial, std::make_index_sequence<F::kRegisters>{})) {}
 
-  void operator=(const Value& value) {
-    for (u32 i = 0; i < Value::kRegisters; ++i) variables_[i] = value[i];
+  void operator=(const F& value) {
+    for (u32 i = 0; i < F::kRegisters; ++i) variables_[i] = value[i];
   }
-  operator Value() const {
-    return read(std::make_index_sequence<Value::kRegisters>{});
-  }  // NOLINT: as Var to Reg
+  operator F() const { return read(std::make_index_sequence<F::kRegisters>{}); }  // NOLINT: as Var to Reg
   // The present content of one register.
   Reg<Element> operator[](std::size_t i) const { return variables_[i]; }
 
  private:
-  using Variables = std::array<Var<Element>, Value::kRegisters>;
+  using Variables = std::array<Var<Element>, F::kRegisters>;
 
   template <std::size_t... I>
   static Variables make_variables(KernelBuilder& kernel, std::index_sequence<I...>) {
     return {((void)I, Var<Element>(&kernel, Element{}))...};  // braces: left to right
   }
   template <std::size_t... I>
-  static Variables make_variables(const Value& initial, std::index_sequence<I...>) {
+  static Variables make_variables(const F& initial, std::index_sequence<I...>) {
     return {Var<Element>(initial.kernel(), initial[I])...};
   }
   template <std::size_t... I>
-  Value read(std::index_sequence<I...>) const {
-    return Value({Reg<Element>(variables_[I])...});
+  F read(std::index_sequence<I...>) const {
+    return F({Reg<Element>(variables_[I])...});
   }
 
   Variables variables_;
 };
+template <class T, u32 Rows, u32 Columns>
+using Accumulator = FragmentVar<Fragment<Matrix::kC, T, Rows, Columns>>;
+template <class T, u32 m, u32 n, u32 k>
+using WmmaAccumulator = FragmentVar<WmmaFragment<Matrix::kC, T, m, n, k>>;
 
 namespace detail {
 

@@ -373,7 +373,7 @@ concept Multiplies = Row::kTypes.contains(type_of<B>) &&
                      (Row::kTo.bits == 0 ? std::same_as<A, B> : Row::kTo.contains(type_of<A>));
 
 template <Op O, class Row, class A, class B, class C>
-C multiply(const A& a, const B& b, const C& c, SourceLocation where) {
+C multiply(const A& a, const B& b, const C& c, const Modifiers& modifiers, SourceLocation where) {
   Input inputs[A::kRegisters + B::kRegisters + C::kRegisters];
   Input* end = inputs;
   a.append_to(end);
@@ -382,7 +382,43 @@ C multiply(const A& a, const B& b, const C& c, SourceLocation where) {
   constexpr Type kTo = Row::kTo.bits == 0 ? Type::kNone : type_of<typename A::value_type>;
   return C(make_results<void, void>(
       typename Row::Results{}, a.kernel(),
-      emit(O, type_of<typename B::value_type>, kTo, {}, inputs, static_cast<u32>(end - inputs), where, a.kernel())));
+      emit(O, type_of<typename B::value_type>, kTo, modifiers, inputs, static_cast<u32>(end - inputs), where,
+           a.kernel())));
+}
+
+// wmma: shape(spelling) tiles of T in global or shared memory, rows (columns) `stride` elements apart.
+template <Op O, class Row, class F, class P>
+F load_fragment(const P& p, const In<u32>& stride, Layout layout, SourceLocation where) {
+  const Input inputs[] = {p.input(), stride.input()};
+  Modifiers modifiers;
+  modifiers.space = P::kSpace;
+  modifiers.layout = layout;
+  using T = typename F::value_type;
+  return F(make_results<T, void>(typename Row::Results{}, p.kernel(),
+                                 emit(O, type_of<T>, Type::kNone, modifiers, inputs, 2, where, p.kernel())));
+}
+
+template <Op O, class P, class F>
+void store_fragment(const P& p, const F& fragment, const In<u32>& stride, Layout layout, SourceLocation where) {
+  Input inputs[F::kRegisters + 2] = {p.input()};
+  Input* end = inputs + 1;
+  fragment.append_to(end);
+  *end++ = stride.input();
+  Modifiers modifiers;
+  modifiers.space = P::kSpace;
+  modifiers.layout = layout;
+  emit(O, type_of<typename F::value_type>, Type::kNone, modifiers, inputs, F::kRegisters + 2, where, p.kernel());
+}
+
+template <class Row, class F, class T, std::size_t Align>
+concept FragmentMemory = std::same_as<typename F::value_type, std::remove_const_t<T>> &&
+                         Row::kTypes.contains(type_of<std::remove_const_t<T>>) && Align % F::kAlign == 0;
+
+constexpr Modifiers with_layouts(Layout a, Layout b) {
+  Modifiers modifiers;
+  modifiers.layout = a;
+  modifiers.layout_b = b;
+  return modifiers;
 }
 
 constexpr Modifiers with_hints(MemoryHints hints) {
@@ -544,7 +580,40 @@ constexpr Modifiers with_scope(Scope scope) {
               const Fragment<Matrix::kC, detail::accumulated_t<detail::rows::id##_row>,                             \
                              detail::matrix_shape(spelling).m, detail::matrix_shape(spelling).n>& c,                \
               SourceLocation where = SourceLocation::current()) {                                                   \
-    return detail::multiply<Op::id, detail::rows::id##_row>(a, b, c, where);                                        \
+    return detail::multiply<Op::id, detail::rows::id##_row>(a, b, c, {}, where);                                    \
+  }
+// Fragments of one shape, in the layouts they were loaded in.
+#define PTXGEN_WMMA(id, method, kind, types, results, operands, spelling, ...)                                         \
+  template <class A, class B, Layout LA, Layout LB>                                                                    \
+    requires detail::Multiplies<detail::rows::id##_row, A, B>                                                          \
+  auto method(const WmmaFragment<Matrix::kA, A, PTXGEN_SHAPE(spelling), LA>& a,                                        \
+              const WmmaFragment<Matrix::kB, B, PTXGEN_SHAPE(spelling), LB>& b,                                        \
+              const WmmaFragment<Matrix::kC, detail::accumulated_t<detail::rows::id##_row>, PTXGEN_SHAPE(spelling)>& c,\
+              SourceLocation where = SourceLocation::current()) {                                                      \
+    return detail::multiply<Op::id, detail::rows::id##_row>(a, b, c, detail::with_layouts(LA, LB), where);             \
+  }
+#define PTXGEN_SHAPE(spelling) \
+  detail::matrix_shape(spelling).m, detail::matrix_shape(spelling).n, detail::matrix_shape(spelling).k
+#define PTXGEN_WMMA_LOAD(matrix, element, id, method, spelling, ...)                                                   \
+  template <Layout L, Space S, class T, std::size_t Align,                                                             \
+            class F = WmmaFragment<Matrix::matrix, element, PTXGEN_SHAPE(spelling) __VA_OPT__(, ) __VA_ARGS__>>        \
+    requires detail::FragmentMemory<detail::rows::id##_row, F, T, Align>                                               \
+  F method(const Ptr<S, T, Align>& p, const In<u32>& stride, SourceLocation where = SourceLocation::current()) {       \
+    return detail::load_fragment<Op::id, detail::rows::id##_row, F>(p, stride, L, where);                              \
+  }
+#define PTXGEN_WMMA_LOAD_A(id, method, kind, types, results, operands, spelling, ...) \
+  PTXGEN_WMMA_LOAD(kA, std::remove_const_t<T>, id, method, spelling, L)
+#define PTXGEN_WMMA_LOAD_B(id, method, kind, types, results, operands, spelling, ...) \
+  PTXGEN_WMMA_LOAD(kB, std::remove_const_t<T>, id, method, spelling, L)
+#define PTXGEN_WMMA_LOAD_C(id, method, kind, types, results, operands, spelling, ...) \
+  PTXGEN_WMMA_LOAD(kC, std::remove_const_t<T>, id, method, spelling)
+#define PTXGEN_WMMA_STORE(id, method, kind, types, results, operands, spelling, ...)                                   \
+  template <Layout L, Space S, class T, std::size_t Align,                                                             \
+            class F = WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>>                                             \
+    requires(!std::is_const_v<T>) && detail::FragmentMemory<detail::rows::id##_row, F, T, Align>                       \
+  void method(const Ptr<S, T, Align>& p, const WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>& d,                 \
+              const In<u32>& stride, SourceLocation where = SourceLocation::current()) {                               \
+    detail::store_fragment<Op::id>(p, d, stride, L, where);                                                            \
   }
 #include "ptxgen/instruction_table.inc"
 #undef PTXGEN_IN
@@ -554,5 +623,7 @@ constexpr Modifiers with_scope(Scope scope) {
 #undef PTXGEN_STORES
 #undef PTXGEN_ATOMIC
 #undef PTXGEN_ATOMIC2
+#undef PTXGEN_SHAPE
+#undef PTXGEN_WMMA_LOAD
 
 }  // namespace ptxgen

@@ -119,6 +119,9 @@ enum class CacheOp : u8 { kNone, kCa, kCg, kCs };
 enum class L1 : u8 { kNone, kNoAllocate, kEvictFirst, kEvictLast, kEvictNormal };
 enum class L2 : u8 { kNone, kPrefetch64B, kPrefetch128B, kPrefetch256B };
 
+// How a matrix lies in memory: row-major or column-major.
+enum class Layout : u8 { kRow, kCol };
+
 struct MemoryHints {
   CacheOp op = CacheOp::kNone;
   L1 l1 = L1::kNone;
@@ -132,6 +135,7 @@ struct Modifiers {
   Scope scope = Scope::kGpu;
   Space space = Space::kGlobal;
   u8 vector = 1;
+  Layout layout = Layout::kRow, layout_b = Layout::kRow;  // wmma: of the matrix, or of a and b
   bool operator==(const Modifiers&) const = default;
 };
 

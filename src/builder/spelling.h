@@ -37,6 +37,8 @@ struct Piece {
     kHints,     // $H
     kScope,     // $C
     kSpace,     // $A
+    kLayout,    // $R
+    kLayoutB,   // $N
     kLabel,     // $L
     kResults,   // d, d0, d1; {d}: in braces where they are several
     kOperands,  // a, b, c, e, f; {a}, {b}
@@ -67,6 +69,8 @@ constexpr Piece::Kind modifier_piece(char letter) {
     case 'H': return Piece::Kind::kHints;
     case 'C': return Piece::Kind::kScope;
     case 'A': return Piece::Kind::kSpace;
+    case 'R': return Piece::Kind::kLayout;
+    case 'N': return Piece::Kind::kLayoutB;
     case 'L': return Piece::Kind::kLabel;
     default: spelling_error("no such modifier"); return Piece::Kind::kEnd;
   }

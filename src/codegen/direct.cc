@@ -350,6 +350,8 @@ class EntryPrinter {
         case Piece::Kind::kSpace:
           out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared");
           break;
+        case Piece::Kind::kLayout: layout(i.modifiers.layout); break;
+        case Piece::Kind::kLayoutB: layout(i.modifiers.layout_b); break;
         case Piece::Kind::kLabel: print_label(); break;
         case Piece::Kind::kResults: list(*piece, i, [&](u32 r) { name(values_[i.results + r]); }); break;
         case Piece::Kind::kOperands: list(*piece, i, [&](u32 o) { operand(operands[o]); }); break;
@@ -359,6 +361,8 @@ class EntryPrinter {
     }
     out_.text(";\n");
   }
+
+  void layout(Layout layout) { out_.text(layout == Layout::kRow ? ".row" : ".col"); }
 
   // The registers of one operand, in braces where they are several.
   template <class Element>

@@ -175,7 +175,9 @@ void decode_mma(Decoder& d) {
   const std::pair<unsigned, unsigned> shape =
       kShapes[d.expect_one({"m8n8k16", "m16n8k4", "m16n8k8", "m16n8k16", "m16n8k32"}, "a shape")];
   const unsigned m = shape.first, k = shape.second;
-  if (!d.accept("row") || !d.accept("col")) d.fail("mma of this shape needs .row.col");
+  if (!d.accept("row") || !d.accept("col") || d.spelling().find(".row.col") == std::string::npos) {
+    d.fail("mma of this shape needs .row.col");
+  }
   const bool satfinite = d.accept("satfinite");
   TypeSet factors = 0, accumulators = 0;
   for (const Variant& v : kVariants) {

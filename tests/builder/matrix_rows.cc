@@ -80,12 +80,54 @@ void add_tile_moves(RowSuite& suite) {
       "st" M8N8 "x4.trans.shared.b16 [s], " A4)
 }
 
+#define D8 "{d0, d1, d2, d3, d4, d5, d6, d7}"
+#define A8 "{a, a, a, a, a, a, a, a}"
+#define B8 "{b, b, b, b, b, b, b, b}"
+#define P32 assume_aligned<32>(p)
+#define S32 assume_aligned<32>(s)
+
+// The rows of the shape m x n x k.
+#define WMMA_ROWS(shape, m, n, k)                                                                          \
+  ROW(wmma_load_a_##shape, wmma_load_a_##shape<Layout::kRow>(P32, a),                                      \
+      "wmma.load.a.sync.aligned.row." #shape ".global.f16 " D8 ", [p], a")                                 \
+  ROW(wmma_load_a_##shape, wmma_load_a_##shape<Layout::kCol>(S32, 24),                                     \
+      "wmma.load.a.sync.aligned.col." #shape ".shared.f16 " D8 ", [s], 24")                                \
+  ROW(wmma_load_b_##shape, wmma_load_b_##shape<Layout::kCol>(P32, a),                                      \
+      "wmma.load.b.sync.aligned.col." #shape ".global.f16 " D8 ", [p], a")                                 \
+  ROW(wmma_load_c_##shape##_f16, wmma_load_c_##shape<Layout::kRow>(p, a),                                  \
+      "wmma.load.c.sync.aligned.row." #shape ".global.f16 " D4 ", [p], a")                                 \
+  ROW(wmma_load_c_##shape##_f32, wmma_load_c_##shape<Layout::kRow>(P32, a),                                \
+      "wmma.load.c.sync.aligned.row." #shape ".global.f32 " D8 ", [p], a")                                 \
+  ROW(wmma_mma_##shape##_f16,                                                                              \
+      (wmma_mma(filled<WmmaFragment<Matrix::kA, T, m, n, k, Layout::kRow>>(a),                             \
+                filled<WmmaFragment<Matrix::kB, T, m, n, k, Layout::kCol>>(b),                             \
+                filled<WmmaFragment<Matrix::kC, f16, m, n, k>>(c))),                                       \
+      "wmma.mma.sync.aligned.row.col." #shape ".f16.f16 " D4 ", " A8 ", " B8 ", " C4)                      \
+  ROW(wmma_mma_##shape##_f32,                                                                              \
+      (wmma_mma(filled<WmmaFragment<Matrix::kA, T, m, n, k, Layout::kCol>>(a),                             \
+                filled<WmmaFragment<Matrix::kB, T, m, n, k, Layout::kRow>>(b),                             \
+                filled<WmmaFragment<Matrix::kC, f32, m, n, k>>(c))),                                       \
+      "wmma.mma.sync.aligned.col.row." #shape ".f32.f32 " D8 ", " A8 ", " B8 ", {c, c, c, c, c, c, c, c}") \
+  ROW(wmma_store_d_##shape##_f16,                                                                          \
+      (wmma_store_d<Layout::kCol>(s, filled<WmmaFragment<Matrix::kC, T, m, n, k>>(a), b)),                 \
+      "wmma.store.d.sync.aligned.col." #shape ".shared.f16 [s], " A4 ", b")                                \
+  ROW(wmma_store_d_##shape##_f32,                                                                          \
+      (wmma_store_d<Layout::kRow>(P32, filled<WmmaFragment<Matrix::kC, T, m, n, k>>(a), b)),               \
+      "wmma.store.d.sync.aligned.row." #shape ".global.f32 [p], " A8 ", b")
+
+void add_wmma(RowSuite& suite) {
+  WMMA_ROWS(m16n16k16, 16, 16, 16)
+  WMMA_ROWS(m32n8k16, 32, 8, 16)
+  WMMA_ROWS(m8n32k16, 8, 32, 16)
+}
+
 }  // namespace
 
 void add_matrix_rows(RowSuite& suite) {
   add_integer_mma(suite);
   add_float_mma(suite);
   add_tile_moves(suite);
+  add_wmma(suite);
 }
 
 }  // namespace ptxgen::testing

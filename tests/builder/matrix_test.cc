@@ -161,6 +161,45 @@ TEST_CASE("ldmatrix fills the fragments of an mma", "[builder][mma]") {
   }
 }
 
+TEST_CASE("wmma multiplies tiles of global and shared memory", "[builder][mma]") {
+  std::vector<u32> in(256);  // a in rows, b in columns: 32 tiles of 16x16 f16 would do, here one of each
+  const auto half = [](u32 i) { return u32{0x3c00} + (i % 7) * 0x80 + (i % 3 == 0 ? 0x8000 : 0); };
+  const auto value = [](u32 bits) {
+    return (bits & 0x8000 ? -1.0f : 1.0f) * (1.0f + static_cast<float>((bits & 0x7fff) - 0x3c00) / 1024);
+  };
+  for (u32 i = 0; i < in.size(); ++i) in[i] = half(7 * i + 3) | half(11 * i + 1) << 16;
+  const auto result = multiplied(
+      [](KernelBuilder& k) {
+        const auto tile = k.shared<f16, 32>(256);
+        const Reg<u32> lane = k.laneid();
+        for (u32 i = 0; i < 4; ++i) {
+          auto word = ld_global(k.param(&Args::in) + (lane + (128 + 32 * i)));
+          st_shared(at<u32>(tile) + (lane + 32 * i), word);
+        }
+        k.bar_sync(0);
+        WmmaAccumulator<f32, 16, 16, 16> acc(k);
+        k.for_(0u, 3u, 1, [&](Reg<u32>) {
+          const auto a =
+              wmma_load_a_m16n16k16<Layout::kRow>(assume_aligned<32>(at<f16>(k.param(&Args::in))), 16);
+          const auto b = wmma_load_b_m16n16k16<Layout::kCol>(tile, 16);
+          acc = wmma_mma(a, b, acc);
+        });
+        wmma_store_d<Layout::kRow>(assume_aligned<32>(at<f32>(k.param(&Args::out))),
+                                   WmmaFragment<Matrix::kC, f32, 16, 16, 16>(acc), 16);
+      },
+      in, 256);
+  INFO(result.status().ToString());
+  REQUIRE(result.ok());
+  const auto element = [&](u32 index) { return value(in[index / 2] >> (16 * (index % 2)) & 0xffff); };
+  for (u32 row = 0; row < 16; ++row) {
+    for (u32 column = 0; column < 16; ++column) {
+      float sum = 0;
+      for (u32 i = 0; i < 16; ++i) sum += element(row * 16 + i) * element(256 + column * 16 + i);
+      REQUIRE(__builtin_bit_cast(float, (*result)[row * 16 + column]) == 3 * sum);
+    }
+  }
+}
+
 // ---- All lanes together ----
 
 using TestA = Fragment<Matrix::kA, f16, 16, 8>;

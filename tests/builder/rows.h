@@ -72,6 +72,10 @@ template <Matrix M, class T, u32 Rows, u32 Columns>
 void keep(KernelBuilder& k, const Fragment<M, T, Rows, Columns>& fragment) {
   keep(k, fragment.registers());
 }
+template <Matrix M, class T, u32 m, u32 n, u32 k, Layout L>
+void keep(KernelBuilder& k_, const WmmaFragment<M, T, m, n, k, L>& fragment) {
+  keep(k_, fragment.registers());
+}
 template <class A, class B>
 void keep(KernelBuilder& k, const std::pair<Reg<A>, Reg<B>>& values) {
   k.var<A>(values.first);

@@ -308,6 +308,27 @@ IS_ILLEGAL(Tile16<const f16>, Pair<f16x2>, None, stmatrix_x2(a, b));
 IS_ILLEGAL(Tile16<f16>, Pair<bf16x2>, None, stmatrix_x2(a, b));
 IS_ILLEGAL(Tile16<f16>, Quad<f16x2>, None, stmatrix_x2(a, b));
 
+using WmmaA = WmmaFragment<Matrix::kA, f16, 16, 16, 16, Layout::kRow>;
+using WmmaB = WmmaFragment<Matrix::kB, f16, 16, 16, 16, Layout::kCol>;
+using WmmaC = WmmaFragment<Matrix::kC, f32, 16, 16, 16>;
+using WideWmmaB = WmmaFragment<Matrix::kB, f16, 32, 8, 16, Layout::kCol>;
+using WmmaSum = WmmaAccumulator<f32, 16, 16, 16>;
+IS_LEGAL(WmmaA, WmmaB, WmmaC, wmma_mma(a, b, c));
+IS_LEGAL(WmmaA, WmmaB, WmmaSum&, c = wmma_mma(a, b, c));
+IS_ILLEGAL(WmmaA, WideWmmaB, WmmaC, wmma_mma(a, b, c));  // of two shapes
+IS_ILLEGAL(WmmaB, WmmaA, WmmaC, wmma_mma(a, b, c));
+IS_ILLEGAL(HalfA, HalfB, WmmaC, wmma_mma(a, b, c));  // fragments of mma
+IS_LEGAL(Global32<const f16>, Reg<u32>, None, WmmaA(wmma_load_a_m16n16k16<Layout::kRow>(a, b)));
+IS_LEGAL(Global32<f16>, Reg<u32>, WmmaA&, c = wmma_load_a_m16n16k16<Layout::kRow>(a, b));
+IS_ILLEGAL(Global32<f16>, Reg<u32>, WmmaA&,
+           c = wmma_load_a_m16n16k16<Layout::kCol>(a, b));  // of another layout
+IS_ILLEGAL(Global16<f16>, Reg<u32>, None,
+           wmma_load_a_m16n16k16<Layout::kRow>(a, b));  // lines start at 32 bytes
+IS_ILLEGAL(Global32<f32>, Reg<u32>, None, wmma_load_a_m16n16k16<Layout::kRow>(a, b));
+IS_LEGAL(Global32<f32>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
+IS_ILLEGAL(Global32<const f32>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
+IS_ILLEGAL(Global32<f16>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
+
 TEST_CASE("misuse does not compile", "[negative]") {
   SUCCEED("this file compiled");
 }
