@@ -232,17 +232,20 @@ absl::StatusOr<PtxasReport> Ptxas::assemble(std::string_view ptx, Target target)
   out.close();
   if (!out) return absl::ResourceExhaustedError(str_cat("cannot write ", input));
 
-  const std::string log = folder.file("log");
-  const absl::StatusOr<int> exit = run({path_, std::string(kFlags), str_cat("-arch=", target.to_string()),
-                                        "-o", folder.file("kernel.cubin"), input},
-                                       log);
+  const std::string log = folder.file("log"), output = folder.file("kernel.cubin");
+  const absl::StatusOr<int> exit =
+      run({path_, std::string(kFlags), str_cat("-arch=", target.to_string()), "-o", output, input}, log);
   if (!exit.ok()) return exit.status();
   absl::StatusOr<std::string> text = read_file(log);
   if (!text.ok()) return text.status();
   PtxasReport report;
   report.ok = *exit == 0;
   report.log = stable_log(*text, input);
-  if (report.ok) report.entries = parse_ptxas_log(report.log);
+  if (!report.ok) return report;
+  report.entries = parse_ptxas_log(report.log);
+  absl::StatusOr<std::string> cubin = read_file(output);
+  if (!cubin.ok()) return cubin.status();
+  report.cubin = *std::move(cubin);
   return report;
 }
 

@@ -28,8 +28,9 @@ struct PtxasEntry {
 };
 
 struct PtxasReport {
-  bool ok = false;  // ptxas accepted the text
-  std::string log;  // its messages; the text is called "ptx": "ptxas ptx, line 9; error : ..."
+  bool ok = false;    // ptxas accepted the text
+  std::string cubin;  // what it made of it
+  std::string log;    // its messages; the text is called "ptx": "ptxas ptx, line 9; error : ..."
   std::vector<PtxasEntry> entries;  // in the order of the log; empty when it refused the text
 
   // The named entry; nullptr when the log has none of that name.

@@ -8,12 +8,14 @@
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/files.h"
 #include "tools/ptxgen/floor.h"
+#include "tools/ptxgen/startup.h"
 
 namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  Options(CLI::App& app, const NamedKernel& named) : kernel(app, named), scalars(app), device(app) {
+  Options(CLI::App& app, const NamedKernel& named)
+      : kernel(app, named), scalars(app), device(app), startup(app), app(app) {
     app.add_option("--shapes", shapes, "rows x values in a row, instead of --n and --k: 14336x4096,1024x4096")
         ->type_name("LIST");
     app.add_option("--calls", rotation.calls,
@@ -30,6 +32,8 @@ struct Options {
   KernelOptions kernel;
   ScalarOptions scalars;
   DeviceOption device;
+  StartupOptions startup;
+  const CLI::App& app;
   std::string shapes, plot;
   RotationOptions rotation;
   u32 replays = 20;
@@ -159,6 +163,9 @@ absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<
 }
 
 absl::StatusOr<Outcome> bench(const Options& options) {
+  if (absl::Status s = options.startup.check(); !s.ok()) return s;
+  if (options.startup.wanted())
+    return measure_startup(options.startup, options.app, options.device, options.json);
   const absl::StatusOr<std::vector<Case>> all = cases(options);
   if (!all.ok()) return all.status();
   const absl::StatusOr<Device> device = options.device.open();

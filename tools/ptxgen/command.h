@@ -26,7 +26,7 @@ using Action = std::function<absl::StatusOr<Outcome>()>;
 // Declares a command's options on `app`; those of the kernel that --kernel names are among them.
 using Declare = Action(CLI::App& app, const NamedKernel& named);
 
-Declare declare_list, declare_dump, declare_run, declare_verify, declare_explain, declare_bench,
-    declare_devices;
+Declare declare_cache, declare_pack, declare_list, declare_dump, declare_run, declare_verify, declare_explain,
+    declare_bench, declare_devices;
 
 }  // namespace ptxgen::tool

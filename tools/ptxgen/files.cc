@@ -108,6 +108,23 @@ absl::Status read_exactly(const std::string& path, std::uint64_t bytes, TakePiec
   return *got == 0 ? absl::OkStatus() : wrong_size(path, str_cat("more than ", bytes), bytes);
 }
 
+absl::StatusOr<std::string> read_text(const std::string& path, std::uint64_t most) {
+  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.number() < 0) return cannot_read(path, errno);
+  std::string text;
+  std::vector<std::byte> piece(1 << 16);
+  while (true) {
+    const absl::StatusOr<std::size_t> got = read_up_to(file.number(), path, piece.data(), piece.size());
+    if (!got.ok()) return got.status();
+    text.append(reinterpret_cast<const char*>(piece.data()), *got);
+    if (text.size() > most) {
+      return absl::InvalidArgumentError(
+          str_cat("'", path, "' has more than ", most, " bytes; name a smaller file"));
+    }
+    if (*got < piece.size()) return text;
+  }
+}
+
 absl::StatusOr<OutputFile> OutputFile::create(const std::string& path) {
   if (path.empty()) return cannot_write(path, ENOENT);
   OutputFile file;

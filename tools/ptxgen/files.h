@@ -20,6 +20,9 @@ inline constexpr std::size_t kPieceBytes = 4 << 20;
 using TakePiece = absl::FunctionRef<absl::Status(absl::Span<const std::byte> piece, std::uint64_t offset)>;
 absl::Status read_exactly(const std::string& path, std::uint64_t bytes, TakePiece take);
 
+// The file or pipe at `path`, which may have `most` bytes at most.
+absl::StatusOr<std::string> read_text(const std::string& path, std::uint64_t most);
+
 // A file that appears whole or not at all: it is written beside `path` and renamed by commit(). What exists
 // and is no regular file (/dev/stdout, a pipe) is written directly.
 class OutputFile {

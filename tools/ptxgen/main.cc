@@ -34,6 +34,10 @@ constexpr Command kCommands[] = {
     {"bench", "Times kernels on a GPU, beside kernels that only move as many bytes",
      "ptxgen bench --kernel q4k_dequant --shapes 14336x4096,1024x4096 --out-type all --plot times.svg",
      declare_bench},
+    {"cache", "Shows, checks and tidies the machine code that is kept on disk",
+     "ptxgen cache why --kernel q4k_dequant --k 4096 --n 11008", declare_cache},
+    {"pack", "Compiles many kernels for many GPUs into one file; needs no GPU",
+     "ptxgen pack --gguf model.gguf --target sm_90a,sm_89 -o model.ptxpack", declare_pack},
     {"devices", "Shows the devices here, and the environment variables that ptxgen reads", "ptxgen devices",
      declare_devices},
 };

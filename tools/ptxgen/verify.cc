@@ -1,7 +1,6 @@
 // ptxgen verify: a kernel on generated data, or every quantised tensor of a GGUF file, compared with the
 // reference.
 #include <fnmatch.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,6 +15,7 @@
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/compare.h"
 #include "tools/ptxgen/files.h"
+#include "tools/ptxgen/progress.h"
 #include "tools/ptxgen/table.h"
 
 namespace ptxgen::tool {
@@ -139,29 +139,6 @@ class Report {
   bool bounded_ = false;
 };
 
-// How far the work is, on stderr, where that is a terminal; gone when the work is done.
-class ProgressBar {
- public:
-  explicit ProgressBar(u64 total) : total_(total), shown_(::isatty(STDERR_FILENO) == 1) {}
-  ~ProgressBar() { show("\r\x1b[K"); }
-
-  void before(std::string_view name) {
-    constexpr u64 kWidth = 30;
-    const u64 filled = total_ ? done_ * kWidth / total_ : 0;
-    show(str_cat("\r\x1b[K[", std::string(filled, '#'), std::string(kWidth - filled, '.'), "] ",
-                 total_ ? done_ * 100 / total_ : 0, "% ", printable(name)));
-  }
-  void advance(u64 by) { done_ += by; }
-
- private:
-  void show(const std::string& text) const {
-    if (shown_ && ::write(STDERR_FILENO, text.data(), text.size()) < 0) return;
-  }
-
-  u64 total_, done_ = 0;
-  bool shown_;
-};
-
 std::string shape_of(const gguf::Tensor& tensor) {
   std::string shape;
   for (std::uint32_t d = tensor.n_dims; d-- > 0;)
@@ -227,7 +204,7 @@ absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf:
   }
   ProgressBar progress(bytes);
   for (const gguf::Tensor* tensor : selected) {
-    progress.before(tensor->name);
+    progress.show_at(tensor->name);
     verify_tensor(cache, *tensor, constants, report);
     progress.advance(tensor->format() ? tensor->data.size() : 0);
   }
