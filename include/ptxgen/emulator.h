@@ -124,7 +124,8 @@ struct Options {
                                         << 28;  // by one CTA; more is reported as an endless kernel
   bool check_races = true;                      // shared-memory accesses without a barrier between them
   // 0: an asynchronous copy lands at the last legal moment, when whoever waits for it is all that is left to
-  // do. Otherwise copies land and warps take turns in a random order that depends on this number alone.
+  // do. Otherwise copies land, warps take turns and CTAs begin in a random order that depends on this number
+  // alone.
   std::uint64_t seed = 0;
 };
 

@@ -189,18 +189,15 @@ bool Cta::turns() {
   return progress;
 }
 
-absl::Status Cta::run(std::uint64_t linear) {
-  start(linear);
-  for (;;) {
-    const bool progress = turns();
-    if (!fault.ok()) return fault;
-    if (std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; })) {
-      if (async) async->finish();
-      return fault;
-    }
-    if (async ? !async->after_turns(progress) : !progress) return deadlock();
-    if (!fault.ok()) return fault;
+Cta::State Cta::round() {
+  const bool progress = turns();
+  if (!fault.ok()) return State::kFault;
+  if (std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; })) {
+    if (async) async->finish();
+    return fault.ok() ? State::kDone : State::kFault;
   }
+  if (async ? !async->after_turns(progress) : !progress) fault = deadlock();
+  return fault.ok() ? State::kRunning : State::kFault;
 }
 
 bool Cta::pick(Warp& w) {

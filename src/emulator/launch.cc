@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <numeric>
+#include <random>
 #include <system_error>
 #include <thread>
 
@@ -80,33 +82,116 @@ struct Outcome {
   std::atomic<bool> stop{false};
 };
 
-// Takes CTAs in the order of their numbers, so that one may wait for what an earlier one writes.
-void work(const Launch& launch, Outcome& outcome) {
-  Cta cta(launch);
-  const std::uint64_t ctas = launch.config.grid.count();
-  while (!outcome.stop.load(std::memory_order_relaxed)) {
-    const std::uint64_t linear = outcome.next.fetch_add(1, std::memory_order_relaxed);
-    if (linear >= ctas) break;
-    absl::Status status = cta.run(linear);
-    if (status.ok()) continue;
-    outcome.stop = true;
-    const std::lock_guard lock(outcome.mutex);
-    if (linear < outcome.fault_cta) {
-      outcome.fault_cta = linear;
-      outcome.fault = std::move(status);
+// The order in which CTAs start: that of their numbers, or with a seed another one: i to a * i + b modulo the
+// grid.
+class Order {
+ public:
+  Order(std::uint64_t ctas, std::uint64_t seed) : ctas_(ctas) {
+    if (seed == 0) return;
+    std::mt19937_64 random(seed);
+    do factor_ = random() % ctas;
+    while (std::gcd(factor_, ctas) != 1);
+    begin_ = random() % ctas;
+  }
+  std::uint64_t operator[](std::uint64_t i) const {
+    __extension__ using Wide = unsigned __int128;
+    return static_cast<std::uint64_t>((Wide{i} * factor_ + begin_) % ctas_);
+  }
+
+ private:
+  std::uint64_t ctas_, factor_ = 1, begin_ = 0;
+};
+
+// One host thread's CTAs. It runs one to its end before it takes the next, unless that one only waits: then
+// others begin beside it, so that a CTA may wait for any other of the grid.
+class Worker {
+ public:
+  Worker(const Launch& launch, Outcome& outcome)
+      : launch_(launch), outcome_(outcome), order_(launch.config.grid.count(), launch.options.seed) {}
+
+  void work() {
+    while (!outcome_.stop.load(std::memory_order_relaxed) && (!running_.empty() || begin())) {
+      Resident& r = *running_[at_];
+      switch (r.cta.round()) {
+        case Cta::State::kRunning: wait(r); break;
+        case Cta::State::kDone: end(); break;
+        case Cta::State::kFault: report(r); break;
+      }
     }
+    const std::lock_guard lock(outcome_.mutex);
+    for (auto& r : running_) add_statistics(r->cta);
+    for (auto& r : idle_) add_statistics(r->cta);
   }
-  const std::lock_guard lock(outcome.mutex);
-  outcome.counts.resize(cta.counts.size());
-  for (std::size_t i = 0; i < cta.counts.size(); ++i) {
-    outcome.counts[i].warps += cta.counts[i].warps;
-    outcome.counts[i].threads += cta.counts[i].threads;
+
+ private:
+  static constexpr std::uint32_t kPatience = 16;     // rounds without a change before others get a turn
+  static constexpr std::size_t kMostResident = 256;  // a worker; each keeps registers and shared memory
+
+  struct Resident {
+    explicit Resident(const Launch& launch) : cta(launch) {}
+    Cta cta;
+    std::uint64_t number = 0, changes = 0;
+    std::uint32_t quiet = 0;
+  };
+
+  // Another CTA becomes the current one; false when all have begun.
+  bool begin() {
+    const std::uint64_t next = outcome_.next.fetch_add(1, std::memory_order_relaxed);
+    if (next >= launch_.config.grid.count()) return false;
+    if (idle_.empty()) idle_.push_back(std::make_unique<Resident>(launch_));
+    running_.push_back(std::move(idle_.back()));
+    idle_.pop_back();
+    at_ = running_.size() - 1;
+    Resident& r = *running_.back();
+    r.number = order_[next];
+    r.quiet = 0;
+    r.cta.start(r.number);
+    r.changes = r.cta.changes();
+    return true;
   }
-  outcome.traffic.global_read += cta.traffic.global_read;
-  outcome.traffic.global_written += cta.traffic.global_written;
-  outcome.traffic.shared_read += cta.traffic.shared_read;
-  outcome.traffic.shared_written += cta.traffic.shared_written;
-}
+
+  void wait(Resident& r) {
+    const std::uint64_t changes = r.cta.changes();
+    r.quiet = changes == r.changes ? r.quiet + 1 : 0;
+    r.changes = changes;
+    if (r.quiet < kPatience) return;
+    r.quiet = 0;
+    if (at_ + 1 == running_.size() && running_.size() < kMostResident && begin()) return;
+    at_ = (at_ + 1) % running_.size();
+  }
+
+  void end() {
+    idle_.push_back(std::move(running_[at_]));
+    running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at_));
+    at_ = 0;
+  }
+
+  void report(Resident& r) {
+    outcome_.stop = true;
+    const std::lock_guard lock(outcome_.mutex);
+    if (r.number >= outcome_.fault_cta) return;
+    outcome_.fault_cta = r.number;
+    outcome_.fault = std::move(r.cta.fault);
+  }
+
+  void add_statistics(const Cta& cta) {
+    outcome_.counts.resize(cta.counts.size());
+    for (std::size_t i = 0; i < cta.counts.size(); ++i) {
+      outcome_.counts[i].warps += cta.counts[i].warps;
+      outcome_.counts[i].threads += cta.counts[i].threads;
+    }
+    outcome_.traffic.global_read += cta.traffic.global_read;
+    outcome_.traffic.global_written += cta.traffic.global_written;
+    outcome_.traffic.shared_read += cta.traffic.shared_read;
+    outcome_.traffic.shared_written += cta.traffic.shared_written;
+  }
+
+  const Launch& launch_;
+  Outcome& outcome_;
+  Order order_;
+  std::vector<std::unique_ptr<Resident>> running_, idle_;
+  std::size_t at_ = 0;  // the current one of running_
+};
 
 LaunchStats statistics(const Executable& code, const std::vector<OpCount>& counts, const Traffic& traffic) {
   LaunchStats stats;
@@ -205,11 +290,11 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   workers = std::min(workers, config.grid.count());
   std::vector<std::thread> others;
   try {
-    for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { work(l, outcome); });
+    for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { Worker(l, outcome).work(); });
   } catch (const std::system_error&) {
     // The host has no more threads to give; those that there are do the work.
   }
-  work(l, outcome);
+  Worker(l, outcome).work();
   for (std::thread& t : others) t.join();
   const std::lock_guard lock(outcome.mutex);
   if (!outcome.fault.ok()) return outcome.fault;

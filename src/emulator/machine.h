@@ -245,8 +245,12 @@ struct Cta {
   explicit Cta(const Launch& launch);
   ~Cta();
 
-  // Executes the CTA numbered `linear` in the grid, x fastest. The status is the fault.
-  absl::Status run(std::uint64_t linear);
+  enum class State : std::uint8_t { kRunning, kDone, kFault };
+
+  // Begins the CTA numbered `linear` in the grid, x fastest; round() gives every warp a turn until it is
+  // done, or until `fault` says why not.
+  void start(std::uint64_t linear);
+  State round();
 
   // Called when lanes arrive, exit, or leave a barrier.
   void release_barriers();
@@ -273,7 +277,6 @@ struct Cta {
   Traffic traffic;
 
  private:
-  void start(std::uint64_t linear);
   void fill_specials(Warp& warp);
   std::uint64_t special_value(const Warp& warp, unsigned lane, Special special) const;
   // Executes at most `budget` operations of the warp; true when it executed any.

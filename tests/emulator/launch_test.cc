@@ -1,5 +1,9 @@
 // Whole kernels: several CTAs, several entries, parameters, workers, statistics, and what a launch is refused
 // for.
+#include <algorithm>
+#include <numeric>
+#include <set>
+
 #include "tests/emulator/harness.h"
 
 namespace ptxgen::emulator {
@@ -121,6 +125,81 @@ TEST_CASE("launches that a device refuses", "[emulator]") {
       failure(*program, "saxpy", {.grid = {1}, .block = {32}, .dynamic_shared_bytes = 0, .params = params},
               memory, options),
       Contains("code for sm_90 does not run on sm_89"));
+}
+
+// Every CTA takes a ticket: out[ticket] = ctaid.
+TEST_CASE("the order of CTAs is that of their numbers, or another one for each seed", "[emulator]") {
+  const auto program = parsed(module_of(R"(
+.visible .entry k(.param .u64 next, .param .u64 out) {
+  .reg .b64 %rd<4>; .reg .b32 %r<3>;
+  ld.param.u64 %rd0, [next]; ld.param.u64 %rd1, [out];
+  atom.global.add.u32 %r0, [%rd0], 1;
+  mov.u32 %r1, %ctaid.x;
+  mad.wide.u32 %rd2, %r0, 4, %rd1;
+  st.global.u32 [%rd2], %r1;
+})"));
+  const auto order = [&](std::uint64_t seed) {
+    Memory memory;
+    const std::uint64_t next = upload(memory, std::vector<std::uint32_t>{0}, "next");
+    const auto out = memory.allocate(37 * 4, "out");
+    const auto params = params_of(next, *out);
+    Options options;
+    options.workers = 1;
+    options.seed = seed;
+    run(*program, "k", {.grid = {37}, .block = {1}, .dynamic_shared_bytes = 0, .params = params}, memory,
+        options);
+    return download<std::uint32_t>(memory, *out, 37);
+  };
+  std::vector<std::uint32_t> ascending(37);
+  std::iota(ascending.begin(), ascending.end(), 0u);
+  CHECK(order(0) == ascending);
+  std::set<std::vector<std::uint32_t>> orders;
+  for (std::uint64_t seed = 1; seed < 9; ++seed) {
+    std::vector<std::uint32_t> one = order(seed);
+    CHECK(order(seed) == one);
+    orders.insert(one);
+    std::sort(one.begin(), one.end());
+    CHECK(one == ascending);
+  }
+  CHECK(orders.size() == 8);
+}
+
+// CTA i waits for CTA i + 1 (the last one for nobody), and adds one to what that one left.
+TEST_CASE("a CTA may wait for a higher-numbered one", "[emulator]") {
+  const auto program = parsed(module_of(R"(
+.visible .entry k(.param .u64 sums) {
+  .reg .b64 %rd<4>; .reg .b32 %r<6>; .reg .pred %p<3>;
+  ld.param.u64 %rd0, [sums];
+  mov.u32 %r0, %ctaid.x; mov.u32 %r1, %nctaid.x; sub.u32 %r1, %r1, 1;
+  mad.wide.u32 %rd1, %r0, 4, %rd0;
+  mov.u32 %r2, 0;
+  setp.eq.u32 %p0, %r0, %r1;
+  @%p0 bra ADD;
+SPIN:
+  ld.acquire.gpu.global.u32 %r2, [%rd1+4];
+  setp.eq.u32 %p1, %r2, 0;
+  @%p1 bra SPIN;
+ADD:
+  add.u32 %r2, %r2, 1;
+  st.release.gpu.global.u32 [%rd1], %r2;
+  ret;
+})"));
+  for (std::uint64_t seed = 0; seed < 5; ++seed) {
+    for (const unsigned workers : {1u, 3u}) {
+      Memory memory;
+      const std::uint64_t sums = upload(memory, std::vector<std::uint32_t>(60), "sums");
+      const auto params = params_of(sums);
+      Options options;
+      options.workers = workers;
+      options.seed = seed;
+      const auto stats =
+          run(*program, "k", {.grid = {60}, .block = {32}, .dynamic_shared_bytes = 0, .params = params},
+              memory, options);
+      const auto left = download<std::uint32_t>(memory, sums, 60);
+      for (std::uint32_t i = 0; i < 60; ++i) REQUIRE(left[i] == 60 - i);
+      CHECK(stats.by_opcode.at("st.release.gpu.global.u32") == 60 * 32);
+    }
+  }
 }
 
 }  // namespace
