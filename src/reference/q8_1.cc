@@ -12,6 +12,7 @@ namespace ptxgen::reference {
 namespace {
 
 constexpr std::uint16_t kNan = 0x7fff;
+constexpr float kLeast = 0x1p-118f;  // of a block's largest |x|; what is smaller is zero
 
 // The least bf16 that is not below `value`, a finite number of at least 0.
 std::uint16_t up_to_bf16(float value) {
@@ -62,7 +63,7 @@ Q8_1 quantize_q8_1(absl::Span<const float> values) {
     if (!std::isfinite(value)) return {.d = kNan};
     largest = std::max(largest, std::abs(value));
   }
-  if (largest < 0x1p-120f) return {};
+  if (largest < kLeast) return {};
   Q8_1 block{.d = up_to_bf16(largest * (1.0f / 127.0f))};
   const double reciprocal = 1.0f / block.scale();
   for (std::size_t i = 0; i < kQ8_1Values; ++i) {
@@ -88,7 +89,7 @@ namespace {
 
 // The d of a block whose largest |x| is `largest`.
 float scale_of(double largest) {
-  return largest < 0x1p-120 ? 0 : bf16_to_f32(up_to_bf16(static_cast<float>(largest) * (1.0f / 127.0f)));
+  return largest < kLeast ? 0 : bf16_to_f32(up_to_bf16(static_cast<float>(largest) * (1.0f / 127.0f)));
 }
 
 void add_block(absl::Span<const Bounded> values, UncertainQ8_1& out) {

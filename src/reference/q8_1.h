@@ -27,7 +27,7 @@ struct Q8_1 {
 
 // The block of 32 values. d is the f32 product of the largest |x| and 1 / 127 rounded up to bf16; q is
 // x * r rounded to an integer, ties to even, where r is 1 / d rounded to f32 and the product is exact. All is
-// zero where the largest |x| is below 2^-120; where a value is infinite or NaN, d is NaN and the rest zero.
+// zero where the largest |x| is below 2^-118; where a value is infinite or NaN, d is NaN and the rest zero.
 Q8_1 quantize_q8_1(absl::Span<const float> values);
 
 // Whole rows: values.size() / 32 blocks into exactly as many bytes, else InvalidArgument.

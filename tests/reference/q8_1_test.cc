@@ -48,15 +48,14 @@ TEST_CASE("q is rounded to the nearest integer, ties to even", "[reference]") {
 }
 
 TEST_CASE("the smallest blocks are zero, and sums of the largest fit", "[reference]") {
-  for (const float largest : {0.0f, -0.0f, 0x1p-149f, 0x1p-121f, std::nextafter(0x1p-120f, 0.0f)}) {
+  for (const float largest : {0.0f, -0.0f, 0x1p-149f, 0x1p-119f, std::nextafter(0x1p-118f, 0.0f)}) {
     const Q8_1 block = block_of({largest, largest / 2});
     CHECK(block.d == 0);
     CHECK(block.q == Q8_1{}.q);
     CHECK(block.sum == 0);
   }
-  const Q8_1 least = block_of({0x1p-120f, -0x1p-121f});
-  CHECK(least.d > 0);
-  CHECK(least.d < 0x80);  // below bf16's normal range
+  const Q8_1 least = block_of({0x1p-118f, -0x1p-119f});
+  CHECK(least.d == 0x0102);  // 2^-125 * (1 + 2 / 128)
   CHECK(least.q[0] == 126);
   CHECK(least.q[1] == -63);
   for (const float value : {5000.0f, 1e5f, std::numeric_limits<float>::max()}) {
