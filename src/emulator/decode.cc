@@ -244,6 +244,7 @@ absl::StatusOr<Executable> Decoder::run() {
   consumed_.clear();
   index_ = function_.instructions.empty() ? 0 : static_cast<std::uint32_t>(function_.instructions.size() - 1);
   mnemonics().at("ret").front().decode(*this);
+  pending_.back().op.counted = false;  // it stands in no line
   finish();
   return std::move(code_);
 }

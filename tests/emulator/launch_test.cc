@@ -182,7 +182,6 @@ SPIN:
 ADD:
   add.u32 %r2, %r2, 1;
   st.release.gpu.global.u32 [%rd1], %r2;
-  ret;
 })"));
   for (std::uint64_t seed = 0; seed < 5; ++seed) {
     for (const unsigned workers : {1u, 3u}) {
