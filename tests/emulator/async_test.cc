@@ -328,6 +328,10 @@ TEST_CASE("a bulk copy out of shared memory", "[emulator][async]") {
   CHECK_THAT(
       says(str_cat(fill, fence, "bar.sync 0;", store, wait_read, "st.shared.u32 [%s], 7;")),
       Contains("race in shared memory: writes 4 bytes") && Contains("thread (0,0,0) read at PTX line"));
+  // The wait of thread 0 is not ordered before the writes of the other warp, whichever comes first.
+  check_fails(str_cat(fill, fence, "bar.sync 0;", store, "bar.sync 0;", wait_read,
+                      "setp.ge.u32 %p2, %t, 32; @%p2 st.shared.u32 [%s+-128], 7;"),
+              64, "may still read", "race in shared memory: writes 4 bytes");
   CHECK_THAT(says(str_cat(fill, fence, "bar.sync 0;", store)),
              Contains("the CTA exits while this copy is still to read its shared memory"));
   // A wait for groups before the last one, and one without a commit.
