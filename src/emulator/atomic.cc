@@ -12,9 +12,17 @@ namespace ptxgen::emulator {
 namespace {
 
 // PTX ISA, "atom" and "red": .add.f32 flushes subnormal inputs and results to sign-preserving zero on global
-// memory and does not on shared memory. What atom returns is the value as it was.
-struct AddFlushing {
+// memory and does not on shared memory. What atom returns is the value as it was. An f64 NaN stays as it is
+// on global memory, the operand's before the cell's; on shared memory the cell's counts first.
+struct AddGlobal {
   static float apply(float old, float b) { return flush(Add::apply(flush(old), flush(b))); }
+  static double apply(double old, double b) { return is_nan(b) ? b : is_nan(old) ? old : Add::apply(old, b); }
+};
+struct AddShared {
+  template <class T>
+  static T apply(T old, T b) {
+    return Add::apply(b, old);
+  }
 };
 struct Exch {
   template <class T>
@@ -79,8 +87,9 @@ void atomic(Warp& warp, const Op& op, LaneMask mask) {
     T old;
     if constexpr (std::is_same_v<F, Cas>) {
       old = update<F, T>(at, b, warp.lanes<T>(op.src[2])[lane]);
-    } else if constexpr (std::is_same_v<F, Add> && std::is_same_v<T, float>) {
-      old = space_of(op, address) == Space::kGlobal ? update<AddFlushing, T>(at, b) : update<Add, T>(at, b);
+    } else if constexpr (std::is_same_v<F, Add> && std::is_floating_point_v<T>) {
+      old =
+          space_of(op, address) == Space::kGlobal ? update<AddGlobal, T>(at, b) : update<AddShared, T>(at, b);
     } else {
       old = update<F, T>(at, b);
     }

@@ -97,14 +97,20 @@ struct Prmt {
   }
 };
 
-// PTX ISA, bfe: beyond the top the sign (or zero) is replicated; only the low 8 bits of position and length
-// count.
+// Positions and lengths of bfe and bfi. Of 32-bit ones the low 8 bits count. PTX says the same of the 64-bit
+// ones, but GPUs take all 32 bits of theirs; 64 and all above give one result.
+template <class T>
+std::uint32_t field_operand(std::uint32_t x) {
+  return sizeof(T) == 8 ? std::min(x, 64u) : x & 0xff;
+}
+
+// PTX ISA, bfe: beyond the top the sign (or zero) is replicated.
 struct Bfe {
   template <class T>
   static T apply(T a, std::uint32_t position, std::uint32_t length) {
     constexpr std::uint32_t kTop = 8 * sizeof(T) - 1;
-    position &= 0xff;
-    length &= 0xff;
+    position = field_operand<T>(position);
+    length = field_operand<T>(length);
     if (length == 0) return 0;
     const std::uint32_t sign_at = std::min(position + length - 1, kTop);
     const bool sign = std::is_signed_v<T> && (a >> sign_at & 1);
@@ -122,8 +128,8 @@ struct Bfe {
 struct Bfi {
   template <class T>
   static T apply(T a, T b, std::uint32_t position, std::uint32_t length) {
-    position &= 0xff;
-    length &= 0xff;
+    position = field_operand<T>(position);
+    length = field_operand<T>(length);
     constexpr std::uint32_t kWidth = 8 * sizeof(T);
     if (length == 0 || position >= kWidth) return b;
     const T ones = length >= kWidth ? static_cast<T>(~T{0}) : static_cast<T>((T{1} << length) - 1);

@@ -17,7 +17,7 @@ struct Add {
       return from_double<T>(add_odd(to_double(a), to_double(b)), Rounding::kNearestEven);
     } else {
       const T sum = a + b;
-      return is_nan(sum) ? canonical_nan<T>() : sum;
+      return is_nan(sum) ? nan_result(b, a) : sum;
     }
   }
 };

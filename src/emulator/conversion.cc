@@ -91,6 +91,14 @@ D finish_float(const Op& op, double x) {
   return result;
 }
 
+// The sign of the f64 NaN and as much of its payload as fits, quiet.
+template <class D>
+D nan_from_f64(double nan) {
+  constexpr unsigned kMantissa = std::countr_zero(kExponentMask<D>);
+  const std::uint64_t bits = to_bits(quiet(nan)), payload = bits << 12 >> (64 - kMantissa);
+  return std::bit_cast<D>(static_cast<BitsOf<D>>((bits >> 63) * kSignBit<D> | kExponentMask<D> | payload));
+}
+
 template <class T>
 T clamp_finite(const Op& op, T x) {
   if (!(op.flags & kSatfinite)) return x;
@@ -114,6 +122,9 @@ struct Convert {
       if constexpr (kToInt) {
         return to_integer<D>(value, static_cast<Rounding>(op.mode), std::is_same_v<S, double>);
       } else {
+        if constexpr (kKeepsPayload) {
+          if (is_nan(x) && !(op.flags & kSat)) return payload_of(x);
+        }
         if (op.flags & kIntegral) value = round_integral(value, static_cast<Rounding>(op.mode));
         return clamp_finite(op, finish_float<D>(op, value));
       }
@@ -121,6 +132,17 @@ struct Convert {
   }
 
  private:
+  // A NaN keeps its sign and the top of its payload on the way from f64 and from bf16 to f32; other NaNs are
+  // canonical. To f64 the value carries them.
+  static constexpr bool kKeepsPayload = (std::is_same_v<S, double> && sizeof(D) < 8 && !kToInt) ||
+                                        (std::is_same_v<S, bf16> && std::is_same_v<D, float>);
+  static D payload_of(S x) {
+    if constexpr (std::is_same_v<S, bf16>) {
+      return std::bit_cast<D>(BitsOf<D>{x.bits} << 16);
+    } else {
+      return nan_from_f64<D>(x);
+    }
+  }
   static S narrow(Storage<S> x) {
     if constexpr (kFromInt) {
       return static_cast<S>(x);
@@ -193,9 +215,13 @@ struct HalvesFromFp8 {
   }
 };
 
+// .rna keeps of a NaN what fits, and so makes an infinity of one whose payload lies below.
 struct Tf32 {
   static std::uint32_t apply(const Op& op, float x) {
-    if (is_nan(x)) return kNanF32;
+    if (is_nan(x)) {
+      const bool away = static_cast<Rounding>(op.mode) == Rounding::kNearestAway;
+      return away ? to_bits(x) & ~0x1fffu : kNanF32;
+    }
     std::uint32_t result = encode(x, kTf32, static_cast<Rounding>(op.mode)) << 13;
     if ((op.flags & kSatfinite) && (result & 0x7fffffffu) == 0x7f800000u) result -= 1u << 13;
     return (op.flags & kRelu) && result >> 31 ? 0 : result;

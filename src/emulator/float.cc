@@ -31,10 +31,15 @@ double signed_zero(double sum, bool any_negative, bool any_positive, Rounding ro
   return rounding == Rounding::kDown ? -0.0 : 0.0;
 }
 
+// Each says which operand's NaN an f64 result is, as an H200 chooses.
 struct Add {
   template <class T>
   static T native(T a, T b) {
     return a + b;
+  }
+  template <class T>
+  static T nan(T a, T b) {
+    return nan_result(b, a);
   }
   static double odd(double a, double b, Rounding r) {
     return signed_zero(add_odd(a, b), std::signbit(a) || std::signbit(b),
@@ -47,6 +52,10 @@ struct Sub {
   static T native(T a, T b) {
     return a - b;
   }
+  template <class T>
+  static T nan(T a, T b) {
+    return nan_result(b, a);
+  }
   static double odd(double a, double b, Rounding r) { return Add::odd(a, -b, r); }
   static double directed(double a, double b, Rounding r) { return add_directed(a, -b, r); }
 };
@@ -54,6 +63,10 @@ struct Mul {
   template <class T>
   static T native(T a, T b) {
     return a * b;
+  }
+  template <class T>
+  static T nan(T a, T b) {
+    return nan_result(b, a);
   }
   static double odd(double a, double b, Rounding) { return a * b; }  // exact
   static double directed(double a, double b, Rounding r) { return mul_directed(a, b, r); }
@@ -63,6 +76,10 @@ struct Fma {
   static T native(T a, T b, T c) {
     return std::fma(a, b, c);
   }
+  template <class T>
+  static T nan(T a, T b, T c) {
+    return nan_result(b, c, a);
+  }
   static double odd(double a, double b, double c, Rounding r) { return Add::odd(a * b, c, r); }
   static double directed(double a, double b, double c, Rounding r) { return fma_directed(a, b, c, r); }
 };
@@ -70,6 +87,10 @@ struct Div {
   template <class T>
   static T native(T a, T b) {
     return a / b;
+  }
+  template <class T>
+  static T nan(T a, T b) {
+    return nan_result(a, b);
   }
   static double odd(double a, double b, Rounding) { return div_odd(a, b); }
   static double directed(double a, double b, Rounding r) { return div_directed(a, b, r); }
@@ -79,6 +100,10 @@ struct Rcp {
   static T native(T a) {
     return T{1} / a;
   }
+  template <class T>
+  static T nan(T a) {
+    return nan_result(a);
+  }
   static double odd(double a, Rounding) { return div_odd(1, a); }
   static double directed(double a, Rounding r) { return div_directed(1, a, r); }
 };
@@ -87,13 +112,16 @@ struct Sqrt {
   static T native(T a) {
     return std::sqrt(a);
   }
+  template <class T>
+  static T nan(T a) {
+    return nan_result(a);
+  }
   static double odd(double a, Rounding) { return sqrt_odd(a); }
   static double directed(double a, Rounding r) { return sqrt_directed(a, r); }
 };
 
 template <class T>
 T finish(const Op& op, T x) {
-  if (is_nan(x)) x = canonical_nan<T>();
   if (op.flags & kFtz) x = flush(x);
   if (op.flags & kSat) x = saturate(x);
   if ((op.flags & kRelu) && !is_nan(x) && (to_bits(x) & kSignBit<T>)) x = std::bit_cast<T>(BitsOf<T>{0});
@@ -106,7 +134,7 @@ struct Native {
   template <class T, class... Rest>
   static T apply(const Op&, T a, Rest... rest) {
     const T x = F::native(a, rest...);
-    return is_nan(x) ? canonical_nan<T>() : x;
+    return is_nan(x) ? F::nan(a, rest...) : x;
   }
 };
 
@@ -117,7 +145,8 @@ struct Rounded {
     const auto in = [&](T x) { return op.flags & kFtz ? flush(x) : x; };
     const Rounding rounding = mode_of(op);
     if constexpr (std::is_same_v<T, double>) {
-      return finish(op, F::directed(in(a), in(rest)..., rounding));
+      const double x = F::directed(in(a), in(rest)..., rounding);
+      return finish(op, is_nan(x) ? F::nan(in(a), in(rest)...) : x);
     } else {
       return finish(op, from_double<T>(F::odd(to_double(in(a)), to_double(in(rest))..., rounding), rounding));
     }
@@ -321,32 +350,28 @@ void decode_rsqrt(Decoder& d) {
 
 // ---- sign, minimum, maximum ----
 
-// Of a NaN, GPUs return the canonical one from f16/bf16 forms; f32 and f64 keep the payload under abs and
-// neg.
+// Of a NaN, the canonical one; in f64 the same one, its sign included, made quiet.
 struct Abs {
   template <class T>
   static T apply(const Op& op, T a) {
-    return finish_sign(op, magnitude(op.flags & kFtz ? flush(a) : a));
-  }
-  template <class T>
-  static T finish_sign(const Op&, T x) {
-    return sizeof(T) == 2 && is_nan(x) ? canonical_nan<T>() : x;
+    return is_nan(a) ? nan_result(a) : magnitude(op.flags & kFtz ? flush(a) : a);
   }
 };
 struct Neg {
   template <class T>
   static T apply(const Op& op, T a) {
-    return Abs::finish_sign(op, negate(op.flags & kFtz ? flush(a) : a));
+    return is_nan(a) ? nan_result(a) : negate(op.flags & kFtz ? flush(a) : a);
   }
 };
 
-// PTX ISA, min: -0 < +0; one NaN gives the other operand, two give the canonical NaN; .NaN propagates any.
+// PTX ISA, min: -0 < +0; one NaN gives the other operand, two give the canonical NaN, in f64 the second; .NaN
+// propagates any.
 template <bool maximum>
 struct Extreme {
   template <class T>
   static T pick(const Op& op, T a, T b) {
     if (is_nan(a) || is_nan(b)) {
-      if ((op.flags & kPropagateNan) || (is_nan(a) && is_nan(b))) return canonical_nan<T>();
+      if ((op.flags & kPropagateNan) || (is_nan(a) && is_nan(b))) return nan_result(b, a);
       return is_nan(a) ? b : a;
     }
     const double x = to_double(a), y = to_double(b);

@@ -6,7 +6,7 @@
 namespace ptxgen::emulator {
 namespace {
 
-constexpr unsigned kBlock = 16;       // products that are added at once
+constexpr unsigned kBlock = 16;       // products that are added at once, at most
 constexpr int kFractionBits = 25;     // that a term keeps, relative to the largest exponent
 constexpr int kZeroExponent = -1000;  // of a term that is zero: below every other
 
@@ -26,9 +26,12 @@ std::int64_t aligned(const Term& term, int largest, int bits) {
   return term.significand < 0 ? -(magnitude >> shift) : magnitude >> shift;
 }
 
+// Towards zero to f32, but beyond its largest number infinity; to nearest to f16. No zero is negative.
 std::uint32_t rounded(double sum, Format format) {
-  return encode(sum, format,
-                format.mantissa_bits == kF32.mantissa_bits ? Rounding::kZero : Rounding::kNearestEven);
+  const bool wide = format.mantissa_bits == kF32.mantissa_bits;
+  if (wide && std::fabs(sum) >= 0x1p128) sum *= std::numeric_limits<double>::infinity();
+  const std::uint32_t bits = encode(sum, format, wide ? Rounding::kZero : Rounding::kNearestEven);
+  return bits == format.sign() ? 0 : bits;
 }
 
 std::uint32_t add_block(const Factor* a, const Factor* b, unsigned count, std::uint32_t c,
@@ -71,11 +74,14 @@ Factor factor(std::uint32_t bits, Format format) {
   return result;
 }
 
-std::uint32_t fused_dot(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
+namespace {
+
+// c + a . b of at most kBlock products.
+std::uint32_t dot_block(const Factor* a, const Factor* b, unsigned count, std::uint32_t c,
                         const MmaFormats& formats) {
   double special = factor(c, formats.accumulator).special;
   bool any = special != 0;  // true for a NaN
-  for (unsigned i = 0; i < k; ++i) {
+  for (unsigned i = 0; i < count; ++i) {
     if (a[i].special == 0 && b[i].special == 0) continue;
     any = true;
     const double x = a[i].special != 0 ? a[i].special : a[i].significand;
@@ -83,8 +89,32 @@ std::uint32_t fused_dot(const Factor* a, const Factor* b, unsigned k, std::uint3
     special += x * y;
   }
   if (any) return encode(special, formats.accumulator, Rounding::kNearestEven);
-  for (unsigned i = 0; i < k; i += kBlock) c = add_block(a + i, b + i, std::min(k - i, kBlock), c, formats);
-  return c;
+  return add_block(a, b, count, c, formats);
+}
+
+// Hopper multiplies 8-bit floats as f16 numbers, in two instructions: of each four values of k that share a
+// register the first two, then the other two. c is added at the end, by an ordinary addition.
+std::uint32_t dot_in_halves(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
+                            const MmaFormats& formats) {
+  std::uint32_t sum = 0;
+  for (unsigned half = 0; half < 2; ++half) {
+    Factor x[kBlock], y[kBlock];
+    for (unsigned i = 0; i < k / 2; ++i) {
+      const unsigned from = i / 2 * 4 + half * 2 + i % 2;
+      x[i] = a[from];
+      y[i] = b[from];
+    }
+    sum = dot_block(x, y, k / 2, sum, formats);
+  }
+  return encode(decode(sum, formats.accumulator) + decode(c, formats.accumulator), formats.accumulator,
+                Rounding::kNearestEven);
+}
+
+}  // namespace
+
+std::uint32_t fused_dot(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
+                        const MmaFormats& formats) {
+  return k > kBlock ? dot_in_halves(a, b, k, c, formats) : dot_block(a, b, k, c, formats);
 }
 
 }  // namespace ptxgen::emulator

@@ -30,7 +30,7 @@ Factor factor(std::uint32_t bits, Format format);
 // products, shift the products of a block and the accumulator to the largest exponent among them, cut off
 // what lies below a fixed number of fraction bits, add exactly, and round once (Fasi, Higham, Mikaitis,
 // Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer Science 7:e330, 2021). So does this
-// function.
+// function, with the numbers that an H200 has: tests/conformance finds no result that differs.
 std::uint32_t fused_dot(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
                         const MmaFormats& formats);
 

@@ -135,7 +135,7 @@ float from_double<float>(double x, Rounding rounding) {
 }
 template <>
 double from_double<double>(double x, Rounding) {
-  return is_nan(x) ? canonical_nan<double>() : x;
+  return is_nan(x) ? quiet(x) : x;
 }
 
 double add_odd(double a, double b) {

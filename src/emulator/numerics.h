@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <type_traits>
 
 namespace ptxgen::emulator {
 
@@ -96,14 +97,35 @@ double to_double(f16 x);
 template <class T>
 T from_double(double x, Rounding rounding);
 
+// Of every type but f64, which keeps payloads.
 template <class T>
 T canonical_nan() {
   if constexpr (sizeof(T) == 2) {
     return T{kNan16};
-  } else if constexpr (sizeof(T) == 4) {
-    return std::bit_cast<T>(kNanF32);
   } else {
-    return std::bit_cast<T>(std::uint64_t{0x7fffffffffffffff} & 0xfff8000000000000u);
+    return std::bit_cast<T>(kNanF32);
+  }
+}
+
+// Quiet: the top mantissa bit set, the rest kept.
+inline double quiet(double nan) {
+  return std::bit_cast<double>(std::bit_cast<std::uint64_t>(nan) | std::uint64_t{1} << 51);
+}
+
+// The NaN that an operation on these operands gives: in f64 the first of them that is one, quiet, or
+// 0xfff8000000000000 where none is; otherwise the canonical one. Which operand comes first differs from
+// instruction to instruction.
+template <class T, class... Rest>
+T nan_result(T first, Rest... rest) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (is_nan(first)) return quiet(first);
+    if constexpr (sizeof...(rest) != 0) {
+      return nan_result(rest...);
+    } else {
+      return -std::numeric_limits<double>::quiet_NaN();
+    }
+  } else {
+    return canonical_nan<T>();
   }
 }
 

@@ -71,6 +71,11 @@ TEST_CASE("floats to floats", "[emulator]") {
   CHECK(f0("mov.b16 %h1, 0xfc00; cvt.f32.f16 %f0, %h1;") == 0xff800000);
   CHECK(f0("mov.b16 %h1, 0x7e01; cvt.f32.f16 %f0, %h1;") == 0x7fffffff);
   CHECK(f0("mov.b16 %h1, 0xbf80; cvt.f32.bf16 %f0, %h1;") == 0xbf800000);
+  CHECK(f0("mov.b16 %h1, 0xff81; cvt.f32.bf16 %f0, %h1;") == 0xff810000);
+  CHECK(f0("cvt.rn.f32.f64 %f0, 0dfff0000020000001;") == 0xffc00001);
+  CHECK(h0("cvt.rn.f16.f64 %h0, 0dfff0040000000000;") == 0xfe01);
+  CHECK(d0("mov.b16 %h1, 0xfc01; cvt.f64.f16 %d0, %h1;") == 0xfff8040000000000);
+  CHECK(r0("cvt.rna.tf32.f32 %r0, 0fff803fff;") == 0xff802000);
   CHECK(f0("cvt.rn.f32.f64 %f0, 0d3ff0000010000000;") == 0x3f800000);
   CHECK(f0("cvt.rp.f32.f64 %f0, 0d3ff0000000000001;") == 0x3f800001);
   CHECK(f0("cvt.rn.f32.f64 %f0, 0d36a0000000000000;") == 1);  // 2^-149

@@ -51,6 +51,26 @@ TEST_CASE("f64 arithmetic", "[emulator]") {
   CHECK(d0("max.f64 %d0, 0d7ff8000000000000, 0d3ff0000000000000;") == 0x3ff0000000000000);
 }
 
+TEST_CASE("f64 keeps the payload of a NaN, and instructions choose between two", "[emulator]") {
+  const std::uint64_t none = 0xfff8000000000000;
+  CHECK(d0("sub.f64 %d0, 0d7ff0000000000000, 0d7ff0000000000000;") == none);
+  CHECK(d0("mul.rz.f64 %d0, 0d7ff0000000000000, 0d0000000000000000;") == none);
+  CHECK(d0("sqrt.rn.f64 %d0, 0dbff0000000000000;") == none);
+  CHECK(d0("add.f64 %d0, 0d7ff0000000000001, 0d3ff0000000000000;") == 0x7ff8000000000001);
+  CHECK(d0("add.rm.f64 %d0, 0d7ff8000000000001, 0dfff8000000000002;") == 0xfff8000000000002);
+  CHECK(d0("sub.f64 %d0, 0d7ff8000000000001, 0dfff8000000000002;") == 0xfff8000000000002);
+  CHECK(d0("div.rn.f64 %d0, 0d7ff8000000000001, 0dfff8000000000002;") == 0x7ff8000000000001);
+  CHECK(d0("fma.rn.f64 %d0, 0d7ff8000000000001, 0d7ff8000000000002, 0d7ff8000000000003;") ==
+        0x7ff8000000000002);
+  CHECK(d0("fma.rp.f64 %d0, 0d7ff8000000000001, 0d4000000000000000, 0d7ff8000000000003;") ==
+        0x7ff8000000000003);
+  CHECK(d0("min.f64 %d0, 0d7ff8000000000001, 0dfff0000000000002;") == 0xfff8000000000002);
+  CHECK(d0("abs.f64 %d0, 0dfff0000000000001;") == 0xfff8000000000001);
+  CHECK(d0("neg.f64 %d0, 0d7ff0000000000001;") == 0x7ff8000000000001);
+  CHECK(f0("abs.f32 %f0, 0fff800001;") == kNan);
+  CHECK(f0("neg.f32 %f0, 0f7fc00000;") == kNan);
+}
+
 TEST_CASE("division, reciprocals and roots", "[emulator]") {
   CHECK(f0("div.rn.f32 %f0, 0f3f800000, 0f40400000;") == 0x3eaaaaab);
   CHECK(f0("div.rz.f32 %f0, 0f3f800000, 0f40400000;") == 0x3eaaaaaa);

@@ -134,6 +134,11 @@ TEST_CASE("bit fields, with nothing in them and past the end", "[emulator]") {
   CHECK(r0("bfe.u32 %r0, 0x80000000, 40, 4;") == 0);
   CHECK(r0("bfe.u32 %r0, 0xabcd1234, 0, 32;") == 0xabcd1234u);
   CHECK(rd0("bfe.s64 %rd0, 0x00f0000000000000, 52, 4;") == ~std::uint64_t{0});
+  CHECK(r0("bfe.u32 %r0, 0xabcd1234, 264, 8;") == 0x12);  // 264 = 8 modulo 256
+  CHECK(rd0("bfe.u64 %rd0, 0x20, 0, 256;") == 0x20);
+  CHECK(rd0("bfe.s64 %rd0, 0x8000000000000000, 256, 8;") == ~std::uint64_t{0});
+  CHECK(rd0("bfi.b64 %rd0, 0x5, 0x7, 256, 8;") == 0x7);
+  CHECK(rd0("bfi.b64 %rd0, 0x5, 0x7, 4, 0x80000000;") == 0x57);
   CHECK(r0("bfi.b32 %r0, 0xff, 0, 4, 8;") == 0xff0);
   CHECK(r0("bfi.b32 %r0, 0xff, 0x11111111, 28, 8;") == 0xf1111111u);
   CHECK(r0("bfi.b32 %r0, 0xff, 0x11111111, 32, 8;") == 0x11111111u);

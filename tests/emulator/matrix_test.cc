@@ -257,6 +257,7 @@ TEST_CASE("mma keeps subnormals, infinities and NaN", "[emulator][mma]") {
   const Variant tf32{16, 8, "tf32", "tf32", "f32", kA_16x8_words, kB_8_words, kC_16};
   const Variant e4m3{16, 32, "e4m3", "e5m2", "f32", kA_16x32_bytes, kB_32_bytes, kC_16};
   const Variant narrow{16, 16, "f16", "f16", "f16", kA_16x16_halves, kB_16_halves, kC_16};
+  const Variant bf16{16, 16, "bf16", "bf16", "f32", kA_16x16_halves, kB_16_halves, kC_16};
   CHECK(two_products(f16, {0x0001, 0}, {0x3c00, 0}, 0) == 0x33800000);            // 2^-24
   CHECK(two_products(f16, {0x7bff, 0}, {0x7bff, 0}, 0) == 0x4f7fc004);            // 65504^2 = 0xffc00400
   CHECK(two_products(f16, {0x7c00, 0}, {0x3c00, 0}, 0) == 0x7f800000);            // infinity
@@ -265,12 +266,16 @@ TEST_CASE("mma keeps subnormals, infinities and NaN", "[emulator][mma]") {
   CHECK(two_products(f16, {0, 0}, {0, 0}, 0xffc00001) == 0x7fffffff);             // NaN in c
   CHECK(two_products(f16, {0x3c00, 0}, {0x3c00, 0}, 0xff800000) == 0xff800000);
   CHECK(two_products(tf32, {0x3f801fff, 0}, {0x3f800000, 0}, 0) ==
-        0x3f800000);                                                   // the low 13 bits do not count
-  CHECK(two_products(e4m3, {0x7f, 0}, {0x3c, 0}, 0) == 0x7fffffff);    // e4m3's only NaN
-  CHECK(two_products(e4m3, {0x7e, 0}, {0x3c, 0}, 0) == 0x43e00000);    // 448
-  CHECK(two_products(e4m3, {0x38, 0}, {0x7c, 0}, 0) == 0x7f800000);    // infinity in e5m2
-  CHECK(two_products(narrow, {0x7bff, 0}, {0x4000, 0}, 0) == 0x7c00);  // overflow of an f16 accumulator
-  CHECK(two_products(narrow, {0x3c01, 0}, {0x3c01, 0}, 0) == 0x3c02);  // 1 + 2^-9 + 2^-20 to nearest
+        0x3f800000);                                                     // the low 13 bits do not count
+  CHECK(two_products(e4m3, {0x7f, 0}, {0x3c, 0}, 0) == 0x7fffffff);      // e4m3's only NaN
+  CHECK(two_products(e4m3, {0x7e, 0}, {0x3c, 0}, 0) == 0x43e00000);      // 448
+  CHECK(two_products(e4m3, {0x38, 0}, {0x7c, 0}, 0) == 0x7f800000);      // infinity in e5m2
+  CHECK(two_products(narrow, {0x7bff, 0}, {0x4000, 0}, 0) == 0x7c00);    // overflow of an f16 accumulator
+  CHECK(two_products(narrow, {0x3c01, 0}, {0x3c01, 0}, 0) == 0x3c02);    // 1 + 2^-9 + 2^-20 to nearest
+  CHECK(two_products(narrow, {0x8001, 0}, {0x0001, 0}, 0) == 0);         // no negative zero
+  CHECK(two_products(bf16, {0xff00, 0}, {0x4000, 0}, 0) == 0xff800000);  // overflow of an f32 accumulator
+  CHECK(two_products(f16, {0x3c00, 0}, {0x3c00, 0}, 0x33800001) == 0x3f800000);  // cut off
+  CHECK(two_products(e4m3, {0x38, 0}, {0x3c, 0}, 0x33800001) == 0x3f800001);     // c comes last, to nearest
 }
 
 // ---- ldmatrix, stmatrix ----
