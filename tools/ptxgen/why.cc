@@ -16,7 +16,7 @@ std::vector<std::string> differences(const StoredKernel& kept, const KernelKey& 
       lines.push_back(str_cat(field.name, ": kept is '", kept.key.*field.member, "', wanted is '",
                               key.*field.member, "'"));
   }
-  if (kept.ptx == ptx) return lines;
+  if (!lines.empty() || kept.ptx == ptx) return lines;  // another key's text may differ
   const std::vector<std::string> a = absl::StrSplit(kept.ptx, '\n'), b = absl::StrSplit(ptx, '\n');
   std::size_t line = 0;
   while (line < a.size() && line < b.size() && a[line] == b[line]) ++line;
