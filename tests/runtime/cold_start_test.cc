@@ -159,11 +159,11 @@ TEST_CASE("code that the device refuses is compiled and kept anew", "[runtime][s
     CHECK(take(cache->get(Probe{})).origin() == KernelOrigin::kDisk);
   }
   // A context that was lost by loading it is lost; compiling would not help.
-  const int jits = driver->jits();
+  const int compiles = driver->calls("cuLinkCreate_v2");
   cache.emplace(device);
   driver->fail("cuModuleLoadDataEx", CUDA_ERROR_ILLEGAL_ADDRESS);
   CHECK(absl::IsDataLoss(cache->get(Probe{}).status()));
-  CHECK(driver->jits() == jits);
+  CHECK(driver->calls("cuLinkCreate_v2") == compiles);
 }
 
 TEST_CASE("a refused text is not kept, and a later one is", "[runtime][store][fake]") {

@@ -162,9 +162,15 @@ TEST_CASE("another kernel's entry under the right name is a miss", "[runtime][st
   const StoredKernel kernel = stored_kernel(1), other = stored_kernel(2);
   ok(keep(store, kernel));
   const fs::path path = take(store.entries()).at(0).path;
-  REQUIRE(testing::write_file(path, internal::encode_entry(other.key, other.ptx, other.image)));
+  for (const auto& [key, ptx] : {std::pair(other.key, other.ptx), std::pair(kernel.key, other.ptx),
+                                 std::pair(other.key, kernel.ptx)}) {
+    REQUIRE(testing::write_file(path, internal::encode_entry(key, ptx, other.image)));
+    CHECK_FALSE(store.find(kernel.key, kernel.ptx).has_value());
+    CHECK(contains(take(store.entries()).at(0).kernel.status().message(), "another kernel's"));
+  }
+  const Image text = {ImageKind::kPtx, kernel.ptx, ""};
+  REQUIRE(testing::write_file(path, internal::encode_entry(kernel.key, kernel.ptx, text)));
   CHECK_FALSE(store.find(kernel.key, kernel.ptx).has_value());
-  CHECK(contains(take(store.entries()).at(0).kernel.status().message(), "another kernel's"));
   ok(keep(store, kernel));
   CHECK(has(store, kernel));
 }
