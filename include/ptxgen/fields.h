@@ -11,8 +11,9 @@
 //   };
 //
 // Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a
-// u32 with bounds, or an enumeration with a specialisation of kEnumNames. Bounds that depend on other fields
-// are a member function, `Bounds (Dequant::*)() const`, at the place of the constant.
+// u32 with bounds, an enumeration with a specialisation of kEnumNames, or a struct with a field list of its
+// own, whose fields count as the owner's. Bounds that depend on other fields are a member function,
+// `Bounds (Dequant::*)() const`, at the place of the constant.
 #pragma once
 
 #include <array>
@@ -48,6 +49,7 @@ struct Field {
   Bounds constant_bounds = {};
   Bounds (Owner::*own_bounds)() const = nullptr;  // instead, where they depend on other fields
   bool fixed = false;                             // part of the kernel's name, not an option
+  bool optional = false;                          // 0 is always legal, and not written
 
   constexpr Bounds bounds(const Owner& owner) const {
     return own_bounds ? (owner.*own_bounds)() : constant_bounds;
@@ -71,6 +73,19 @@ constexpr Field<Owner, T> field(std::string_view name, T Owner::*member, std::st
   return {.name = name, .member = member, .meaning = meaning, .own_bounds = bounds};
 }
 
+// A field whose 0 leaves the choice to the kernel; other values obey the bounds.
+template <class Owner>
+constexpr Field<Owner, u32> optional_field(std::string_view name, u32 Owner::*member,
+                                           std::string_view meaning, Bounds bounds = {.min = 1}) {
+  return {.name = name, .member = member, .meaning = meaning, .constant_bounds = bounds, .optional = true};
+}
+
+// The fields of a member that has a list of its own.
+template <class Owner, class T>
+constexpr Field<Owner, T> fields_of(T Owner::*member) {
+  return {.name = "", .member = member, .meaning = ""};
+}
+
 // The names of an enumeration's values, in their order: a field of that type is written with them.
 template <class E>
 inline constexpr std::array<std::string_view, 0> kEnumNames = {};
@@ -82,6 +97,7 @@ struct FieldInfo {
   Bounds bounds;                                 // of an integer field
   std::vector<std::string_view> allowed_values;  // of an enumeration
   std::string default_value;
+  bool optional = false;  // 0 leaves the choice to the kernel
 };
 
 namespace detail {
@@ -118,40 +134,70 @@ absl::Status parse_field(std::string_view name, std::string_view text, T& value)
 
 }  // namespace detail
 
+template <class T>
+concept HasFields = requires {
+  T::fields();
+};
+
+// Calls f(field, owner) for every field, those of nested lists with the member that holds them.
 template <class D, class F>
-void for_each_field(F&& f) {
-  std::apply([&](const auto&... fields) { (f(fields), ...); }, D::fields());
+void for_each_field(D& owner, F&& f) {
+  std::apply(
+      [&](const auto&... fields) {
+        const auto visit = [&](const auto& field) {
+          if constexpr (HasFields<std::remove_cvref_t<decltype(owner.*field.member)>>) {
+            for_each_field(owner.*field.member, f);
+          } else {
+            f(field, owner);
+          }
+        };
+        (visit(fields), ...);
+      },
+      std::remove_const_t<D>::fields());
 }
 
 // "k=4096 n=11008 out_type=f16"
 template <class D>
 std::string text_of_fields(const D& owner) {
   std::string text;
-  for_each_field<D>([&](const auto& f) {
-    if (!f.fixed)
-      str_append(&text, text.empty() ? "" : " ", f.name, "=", detail::field_text(owner.*f.member));
+  for_each_field(owner, [&](const auto& f, const auto& holder) {
+    if (f.fixed) return;
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(holder.*f.member)>, u32>) {
+      if (f.optional && holder.*f.member == 0) return;
+    }
+    str_append(&text, text.empty() ? "" : " ", f.name, "=", detail::field_text(holder.*f.member));
   });
   return text;
 }
 
 template <class D>
 bool equal_fields(const D& a, const D& b) {
-  return std::apply([&](const auto&... f) { return ((a.*f.member == b.*f.member) && ...); }, D::fields());
+  const auto equal = [](const auto& left, const auto& right) {
+    if constexpr (HasFields<std::remove_cvref_t<decltype(left)>>) {
+      return equal_fields(left, right);
+    } else {
+      return left == right;
+    }
+  };
+  return std::apply([&](const auto&... f) { return (equal(a.*f.member, b.*f.member) && ...); }, D::fields());
 }
 
 template <class H, class D>
 H hash_fields(H state, const D& owner) {
-  return std::apply([&](const auto&... f) { return H::combine(std::move(state), owner.*f.member...); },
-                    D::fields());
+  for_each_field(owner, [&](const auto& f, const auto& holder) {
+    state = H::combine(std::move(state), holder.*f.member);
+  });
+  return state;
 }
 
 // Every integer within its bounds, or a status that names the field, its value and the rule.
 template <class D>
 absl::Status check_fields(const D& owner) {
   absl::Status status;
-  for_each_field<D>([&](const auto& f) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(owner.*f.member)>, u32>) {
-      if (status.ok() && !f.fixed) status = detail::check_bounds(f.name, owner.*f.member, f.bounds(owner));
+  for_each_field(owner, [&](const auto& f, const auto& holder) {
+    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(holder.*f.member)>, u32>) {
+      if (status.ok() && !f.fixed && !(f.optional && holder.*f.member == 0))
+        status = detail::check_bounds(f.name, holder.*f.member, f.bounds(holder));
     }
   });
   return status;
@@ -161,8 +207,8 @@ absl::Status check_fields(const D& owner) {
 template <class D>
 absl::Status set_field(D& owner, std::string_view name, std::string_view text) {
   absl::Status status = absl::NotFoundError(str_cat("no field is called '", name, "'"));
-  for_each_field<D>([&](const auto& f) {
-    if (f.name == name && !f.fixed) status = detail::parse_field(name, text, owner.*f.member);
+  for_each_field(owner, [&](const auto& f, auto& holder) {
+    if (f.name == name && !f.fixed) status = detail::parse_field(name, text, holder.*f.member);
   });
   return status;
 }
@@ -170,10 +216,10 @@ absl::Status set_field(D& owner, std::string_view name, std::string_view text) {
 template <class D>
 std::vector<FieldInfo> field_infos(const D& defaults) {
   std::vector<FieldInfo> infos;
-  for_each_field<D>([&](const auto& f) {
-    using T = std::remove_cvref_t<decltype(defaults.*f.member)>;
+  for_each_field(defaults, [&](const auto& f, const auto& holder) {
+    using T = std::remove_cvref_t<decltype(holder.*f.member)>;
     if (f.fixed) return;
-    FieldInfo info{f.name, f.meaning, f.bounds(defaults), {}, detail::field_text(defaults.*f.member)};
+    FieldInfo info{f.name, f.meaning, f.bounds(holder), {}, detail::field_text(holder.*f.member), f.optional};
     if constexpr (std::is_enum_v<T>) info.allowed_values.assign(kEnumNames<T>.begin(), kEnumNames<T>.end());
     infos.push_back(std::move(info));
   });

@@ -18,6 +18,7 @@ Table parameters_of(const KernelFamily& family) {
                {"min", ""},
                {"max", ""},
                {"multiple", ""},
+               {"optional", ""},
                {"values", "allowed"},
                {"default", "default"}});
   for (const FieldInfo& field : family.fields) {
@@ -32,6 +33,7 @@ Table parameters_of(const KernelFamily& family) {
                bound(field.bounds.min),
                bound(field.bounds.max),
                bound(field.bounds.multiple),
+               field.optional,
                {integer ? Json() : Json(field.allowed_values), allowed_values(field)},
                {initial, field.default_value}});
   }

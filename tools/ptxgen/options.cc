@@ -20,7 +20,7 @@ std::string allowed_values(const FieldInfo& field) {
       str_append(&text, text.empty() ? "" : ", ", value);
     return text;
   }
-  return field.bounds.to_string();
+  return str_cat(field.bounds.to_string(), field.optional ? ", or 0: chosen by the kernel" : "");
 }
 
 CLI::Option* add_field(CLI::App& app, const FieldInfo& field) {
