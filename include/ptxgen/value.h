@@ -114,8 +114,10 @@ class In {
 
 namespace detail {
 
-// The operators of Reg<T> and Var<T>. Integers: + - * keep the low half (.lo), / truncates, >> is arithmetic
-// for signed types, & | ^ ~ << are bitwise, and shifting by the width or more gives 0 or the sign. Floats: +
+// The operators of Reg<T> and Var<T>. Integers: + - * keep the low half (.lo), / truncates, and is written
+// with shifts and multiplications where an unsigned divisor is a literal, because ptxas leaves a div; >> is
+// arithmetic for signed types, & | ^ ~ << are bitwise, and shifting by the width or more gives 0 or the sign.
+// Floats: +
 // - * round to nearest even (.rn) and are never contracted. Comparisons are ordered: false for NaN, but != is
 // true (setp.neu). Predicates:
 // && || ! compute both sides.
@@ -139,8 +141,6 @@ struct Operators {
                 float_op(Op::sub, Op::sub_rn, Op::sub_rn_f16, Op::sub_rn_bf16))
   PTXGEN_BINARY(*, T, kIsInt || kIsFloat || kIsHalf,
                 float_op(Op::mul_lo, Op::mul_rn, Op::mul_rn_f16, Op::mul_rn_bf16))
-  PTXGEN_BINARY(/, T, kIsInt, Op::div)
-  PTXGEN_BINARY(%, T, kIsInt, Op::rem)
   PTXGEN_BINARY(&, T, kIsInt, Op::and_)
   PTXGEN_BINARY(|, T, kIsInt, Op::or_)
   PTXGEN_BINARY(^, T, kIsInt, Op::xor_)
@@ -153,6 +153,17 @@ struct Operators {
   PTXGEN_BINARY(>, pred, kIsInt || kIsFloat, Op::setp_gt)
   PTXGEN_BINARY(>=, pred, kIsInt || kIsFloat, Op::setp_ge)
 #undef PTXGEN_BINARY
+
+  friend auto operator/(const In<T>& a, const In<T>& b) requires(kIsInt) {
+    return divide(a, b);
+  }
+  friend auto operator%(const In<T>& a, const In<T>& b) requires(kIsInt) {
+    if (std::is_unsigned_v<T> && is_power_of_two(b))
+      return integer(Op::and_, a, In<T>(static_cast<T>(b.input().operand.bits - 1), b.where()));
+    if (std::same_as<T, u32> && !b.kernel() && b.input().operand.bits != 0)
+      return integer(Op::sub, a, In<T>(integer(Op::mul_lo, In<T>(divide(a, b)), b)));
+    return integer(Op::rem, a, b);
+  }
 
 #define PTXGEN_SHIFT(op, row)                                                                         \
   friend auto operator op(const In<T>& a, const In<u32>& amount) requires(kIsInt) {                   \
@@ -175,6 +186,37 @@ struct Operators {
 #undef PTXGEN_UNARY
 
  private:
+  static auto integer(Op op, const In<T>& a, const In<T>& b) {
+    const Input inputs[] = {a.input(), b.input()};
+    KernelBuilder* kernel = a.kernel() ? a.kernel() : b.kernel();
+    return Reg<T>(kernel, emit(op, type_of<T>, Type::kNone, {}, inputs, 2, b.where(), kernel));
+  }
+  static auto shift_right(const In<T>& a, u32 amount, SourceLocation where) {
+    const Input inputs[] = {a.input(), literal<u32>(amount)};
+    return Reg<T>(a.kernel(), emit(Op::shr, type_of<T>, Type::kNone, {}, inputs, 2, where, a.kernel()));
+  }
+  static bool is_power_of_two(const In<T>& b) {
+    return !b.kernel() && std::has_single_bit(static_cast<u64>(b.input().operand.bits));
+  }
+  // a / b. By a literal b of 32 bits that is no power of two: with 2^(l - 1) < b < 2^l and m = floor(2^32
+  // (2^l
+  // - b) / b) + 1, a / b = (t + (a - t) / 2) / 2^(l - 1) where t is the high half of m a (Granlund and
+  // Montgomery, "Division by Invariant Integers using Multiplication", figure 4.1).
+  static auto divide(const In<T>& a, const In<T>& b) {
+    if constexpr (std::is_unsigned_v<T>) {
+      const u64 divisor = static_cast<u64>(b.input().operand.bits);
+      if (is_power_of_two(b)) return shift_right(a, static_cast<u32>(std::countr_zero(divisor)), b.where());
+      if (std::same_as<T, u32> && !b.kernel() && divisor != 0) {
+        const u32 l = static_cast<u32>(std::bit_width(divisor - 1));
+        const T m = static_cast<T>((u64{1} << 32) * ((u64{1} << l) - divisor) / divisor + 1);
+        const Reg<T> t = integer(Op::mul_hi, a, In<T>(m, b.where()));
+        const Reg<T> half = shift_right(In<T>(integer(Op::sub, a, In<T>(t))), 1, b.where());
+        return shift_right(In<T>(integer(Op::add, In<T>(half), In<T>(t))), l - 1, b.where());
+      }
+    }
+    return integer(Op::div, a, b);
+  }
+
   static constexpr Op float_op(Op integer, Op floating, Op half, Op brain) {
     if (kIsInt) return integer;
     if (kIsFloat) return floating;
