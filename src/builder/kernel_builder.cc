@@ -38,6 +38,26 @@ u64 hash_of(const Instruction& instruction, const Operand* operands) {
   return hash;
 }
 
+// Dynamic shared memory begins behind the static arrays, and a linker (cuLinkComplete of CUDA 13.0) places it
+// there without regard to its own alignment. So these fill a multiple of that, in whatever order they lie.
+void pad_static(std::vector<SharedArray>& arrays) {
+  u32 dynamic = 1, largest = 1;
+  for (const SharedArray& array : arrays) {
+    u32& alignment = array.bytes == 0 ? dynamic : largest;
+    alignment = std::max(alignment, array.alignment);
+  }
+  const auto round_up = [](u32 bytes, u32 multiple) { return (bytes + multiple - 1) / multiple * multiple; };
+  u32 total = 0;
+  SharedArray* last = nullptr;
+  for (SharedArray& array : arrays) {
+    if (array.bytes == 0 || dynamic == 1) continue;
+    array.bytes = round_up(array.bytes, largest);
+    total += array.bytes;
+    last = &array;
+  }
+  if (last) last->bytes += round_up(total, dynamic) - total;
+}
+
 }  // namespace
 
 u32 Kernel::static_shared_bytes() const {
@@ -459,6 +479,7 @@ absl::StatusOr<Kernel> KernelBuilder::finish() {
     mistake(bounds_where_, "minnctapersm needs maxntid: ptxas ignores it without (PTX ISA 11.4.5)");
   }
   if (!status_.ok()) return status_;
+  pad_static(kernel_.shared);
   schedule(kernel_);
   for (const u32 found : reached_divergently(kernel_, together_)) {
     const auto& [instruction, where] = together_[found];

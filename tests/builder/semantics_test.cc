@@ -357,11 +357,71 @@ TEST_CASE("shared memory: static arrays, dynamic memory, one symbol for all of i
     st_shared(d + k.tid_x(), 0.5f);
   });
   REQUIRE(kernel.ok());
-  CHECK(kernel->static_shared_bytes() == 44);
+  CHECK(kernel->static_shared_bytes() == 128);
   const std::string ptx = print_ptx(*kernel);
   CHECK(ptx.find("\n.extern .shared .align 128 .b8 _test_dynamic_shared[];\n") != std::string::npos);
-  CHECK(ptx.find("  .shared .align 16 .b8 _shared_0[32];\n  .shared .align 4 .b8 _shared_1[12];\n") !=
+  CHECK(ptx.find("  .shared .align 16 .b8 _shared_0[32];\n  .shared .align 4 .b8 _shared_1[96];\n") !=
         std::string::npos);
+}
+
+// The declarations of the static arrays that `body` asks for.
+template <class Body>
+Lines static_arrays(Body&& body) {
+  const auto kernel = build(body);
+  INFO(kernel.status().message());
+  REQUIRE(kernel.ok());
+  Lines lines;
+  const std::string ptx = print_ptx(*kernel);
+  for (std::size_t at = ptx.find("\n  .shared "); at != Lines::npos; at = ptx.find("\n  .shared ", at + 1))
+    lines += ptx.substr(at + 3, ptx.find('\n', at + 1) - at - 2);
+  return lines;
+}
+
+TEST_CASE("static arrays before dynamic memory fill a multiple of its alignment", "[builder]") {
+  CHECK(static_arrays([](KernelBuilder& k) {
+          k.shared<u32>(3);
+          k.dynamic_shared<u32, 128>();
+        }) == ".shared .align 4 .b8 _shared_0[128];\n");
+  CHECK(static_arrays([](KernelBuilder& k) {  // declared before or after
+          k.dynamic_shared<u32, 128>();
+          k.shared<u32>(33);
+        }) == ".shared .align 4 .b8 _shared_1[256];\n");
+  CHECK(static_arrays([](KernelBuilder& k) {
+          k.shared<u8>(5);
+          k.shared<u64>(3);
+          k.dynamic_shared<u32, 128>();
+        }) == ".shared .align 1 .b8 _shared_0[8];\n.shared .align 8 .b8 _shared_1[120];\n");
+  CHECK(static_arrays([](KernelBuilder& k) {
+          k.shared<u32, 16>(9);
+          k.shared<u8>(1);
+          k.shared<u32>(24);
+          k.dynamic_shared<u32, 128>();
+        }) ==
+        ".shared .align 16 .b8 _shared_0[48];\n.shared .align 1 .b8 _shared_1[16];\n"
+        ".shared .align 4 .b8 _shared_2[192];\n");
+  CHECK(static_arrays([](KernelBuilder& k) {  // whole already
+          k.shared<u32, 128>(32);
+          k.shared<u32>(32);
+          k.dynamic_shared<u32, 128>();
+        }) == ".shared .align 128 .b8 _shared_0[128];\n.shared .align 4 .b8 _shared_1[128];\n");
+  CHECK(static_arrays([](KernelBuilder& k) {  // better aligned than the dynamic memory
+          k.shared<u32, 64>(1);
+          k.shared<u32>(1);
+          k.dynamic_shared<u32, 16>();
+        }) == ".shared .align 64 .b8 _shared_0[64];\n.shared .align 4 .b8 _shared_1[64];\n");
+}
+
+TEST_CASE("static arrays without dynamic memory, or before bytes of it, keep their sizes", "[builder]") {
+  const Lines expected = ".shared .align 16 .b8 _shared_0[36];\n.shared .align 1 .b8 _shared_1[3];\n";
+  CHECK(static_arrays([](KernelBuilder& k) {
+          k.shared<u32, 16>(9);
+          k.shared<u8>(3);
+        }) == expected);
+  CHECK(static_arrays([](KernelBuilder& k) {
+          k.shared<u32, 16>(9);
+          k.shared<u8>(3);
+          k.dynamic_shared<u8, 1>();
+        }) == expected);
 }
 
 // ---- Literals ----
