@@ -14,6 +14,13 @@
 
 namespace ptxgen {
 
+template <>
+inline constexpr std::array<std::string_view, kFormats.size()> kEnumNames<Format> = [] {
+  std::array<std::string_view, kFormats.size()> names;
+  for (const FormatInfo& format : kFormats) names[static_cast<std::size_t>(format.format)] = format.name;
+  return names;
+}();
+
 enum class OutType : u8 { kF32, kF16, kBf16 };
 template <>
 inline constexpr std::array<std::string_view, 3> kEnumNames<OutType> = {"f32", "f16", "bf16"};
@@ -87,15 +94,15 @@ struct PTXGEN_API Copy {
 // `least`, it goes into `sum`. So 0 gives sum ^= every word read, and 0xffffffff practically never writes.
 struct PTXGEN_API Read {
   u32 vectors = 1u << 20;  // of 16 bytes
-  u32 ctas = 0;            // 0: the kernel chooses; so do the next two
+  u32 ctas = 0;            // 0: chosen by the kernel; so are the next two
   u32 threads = 0;
   u32 loads = 0;
 
   static constexpr auto fields() {
     return std::tuple(field("vectors", &Read::vectors, "16-byte vectors to read", {1, 1u << 31}),
-                      field("ctas", &Read::ctas, "CTAs of the launch; 0: chosen", {0, 1u << 16}),
-                      field("threads", &Read::threads, "threads of a CTA; 0: chosen", {0, 1024, 32}),
-                      field("loads", &Read::loads, "loads in flight of a thread; 0: chosen", {0, 16}));
+                      optional_field("ctas", &Read::ctas, "CTAs of the launch", {1, 1u << 16}),
+                      optional_field("threads", &Read::threads, "threads of a CTA", {32, 1024, 32}),
+                      optional_field("loads", &Read::loads, "loads in flight of a thread", {1, 16}));
   }
   struct Args {
     DevicePtr<const std::byte, 16> src;

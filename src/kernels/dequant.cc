@@ -18,25 +18,31 @@ constexpr u32 values_per_store(OutType type) {
   return kStoreBytes / bytes_of(type);
 }
 
-template <class F>
-constexpr u32 parts_per_block(u32 width) {
-  return info(F::kFormat).block_values / (width * F::kRuns);
-}
-
 u32 blocks_per_cta(const Dequant& d) {
   return formats::with_format(d.format, [&]<class F>(std::type_identity<F>) {
-    return kThreads / parts_per_block<F>(values_per_store(d.out_type));
+    return kThreads / formats::parts_per_block<F>(values_per_store(d.out_type));
   });
 }
 
+// The values of a run, each step rounded as in ggml's dequantize_row_*.
 template <class F, u32 W>
-void store_run(KernelBuilder& k, OutType type, const GlobalPtr<std::byte, kStoreBytes>& out,
-               const formats::Run<W>& run) {
+std::vector<Reg<f32>> values_of(const formats::Part<W>& part, const formats::Run<W>& run) {
+  const Reg<f32> scale = run.scale ? run.scale->value() * part.d : part.d;
   std::vector<Reg<f32>> values;
   for (u32 i = 0; i < W; ++i) {
-    const Reg<f32> scaled = parts::byte_to_f32(run.q[i / 4], i % 4, F::kBias) * run.scale;
-    values.push_back(run.shift ? scaled + *run.shift : scaled);
+    const Reg<f32> scaled = parts::integer_to_f32(run.q[i / 4], i % 4, F::kBias, F::kSigned) * scale;
+    if (!part.m) {
+      values.push_back(scaled);
+    } else {
+      values.push_back(scaled + (run.min ? run.min->value() * *part.m : *part.m));
+    }
   }
+  return values;
+}
+
+template <u32 W>
+void store_run(KernelBuilder& k, OutType type, const GlobalPtr<std::byte, kStoreBytes>& out,
+               const std::vector<Reg<f32>>& values) {
   if constexpr (W == 4) {
     st_global_v4(at<f32>(out), {values[0], values[1], values[2], values[3]});
   } else {
@@ -47,7 +53,7 @@ void store_run(KernelBuilder& k, OutType type, const GlobalPtr<std::byte, kStore
 
 template <class F, u32 W>
 void build_dequant(KernelBuilder& k, const Dequant& d) {
-  constexpr u32 kParts = parts_per_block<F>(W);
+  constexpr u32 kParts = formats::parts_per_block<F>(W);
   constexpr u32 kBlockValues = info(F::kFormat).block_values;
   const u32 ctas_blocks = kThreads / kParts;
   k.maxntid(kThreads);
@@ -59,10 +65,14 @@ void build_dequant(KernelBuilder& k, const Dequant& d) {
       assume_aligned<info(F::kFormat).alignment>(k.param(&Dequant::Args::weights)));
   const auto out = at<parts::Bytes<kBlockValues / W * kStoreBytes>>(k.param(&Dequant::Args::out));
   const auto dequantise = [&] {
-    const formats::Part<W> values = F::template decode<W>(weights + block, part);
-    const auto base = at<parts::Bytes<kStoreBytes>>(out + block) + values.base / W;
-    for (const formats::Run<W>& run : values.runs)
-      store_run<F>(k, d.out_type, at<std::byte>(base + run.offset / W), run);
+    const auto place = F::template place<W>(part);
+    const auto raw = F::template load<W>(weights + block, place);
+    const formats::Part<W> decoded = F::decode(raw, place, formats::Packing::kExact);
+    const auto base = at<parts::Bytes<kStoreBytes>>(out + block) + place.base / W;
+    for (u32 run = 0; run < F::kRuns; ++run) {
+      store_run<W>(k, d.out_type, at<std::byte>(base + run * (F::kRunStride / W)),
+                   values_of<F>(decoded, decoded.runs[run]));
+    }
   };
   if (d.num_blocks() % ctas_blocks == 0) {
     dequantise();

@@ -1,17 +1,26 @@
-// How a block format is decoded. Each format is a struct with
+// How a block format is read. Each format is a struct with
 //
 //   kFormat      which one
 //   kRuns        how many runs of consecutive values a part of a block holds
-//   kBias        what is subtracted from the stored unsigned integers
-//   decode<W>    the integers and scales of one part
+//   kRunStride   how far apart in the block they begin
+//   kFieldBits   the bits of the first run's integers, where those of the next lie above them in the same
+//   byte;
+//                0 where an integer is put together from several places
+//   kBias        what is subtracted from the stored integers
+//   kSigned      whether these are signed bytes
+//   kHeader      the ranges of bytes that hold scales, for schedules that share their loads
+//   place<W>     what a thread that reads one part knows before it loads anything
+//   load<W>      the part's bytes, from global or shared memory or with a shared header
+//   decode<W>    the integers and scales in them; no effects
 //
-// A part is what the bytes hold that one thread loads: W bytes of quantised values, W = 4 or 8. Their nibbles
-// or bit pairs belong to kRuns runs of W consecutive values each; a block has block_values / (W * kRuns)
-// parts. A value is
+// A part is what belongs to W bytes of quantised values, W = 1, 4, 8, 16 or 32. Their nibbles or bit pairs
+// belong to kRuns runs of W consecutive values each; a block has block_values / (W * kRuns) parts. A value is
 //
-//   (q - kBias) * scale + shift
+//   (q - kBias) * (d * scale) + m * min
 //
-// with each operation rounded to f32, which is ggml's dequantize_row_*: x - min and x + (-min) are the same.
+// with d and m of the block, scale and min of the run, where a missing factor is 1 and a missing m is 0. With
+// each operation rounded to f32 that is ggml's dequantize_row_*: x - dmin * min and x + (-dmin) * min are the
+// same.
 #pragma once
 
 #include <array>
@@ -24,23 +33,61 @@
 namespace ptxgen::formats {
 
 // A pointer to a block of format F, as aligned as every block of it.
-template <Format F>
-using BlockPtr = GlobalPtr<const parts::Bytes<info(F).block_bytes>, info(F).alignment>;
+template <Format F, Space S = Space::kGlobal>
+using BlockPtr = Ptr<S, const parts::Bytes<info(F).block_bytes>, info(F).alignment>;
 
-// W consecutive values, the first at index Part::base + offset of the block.
+// The words that W bytes fill; a single byte lies in the lowest of one.
+constexpr u32 words_of(u32 bytes) {
+  return bytes < 4 ? 1 : bytes / 4;
+}
+template <u32 W>
+using Words = std::array<Reg<u32>, words_of(W)>;
+
+// A small integer as a float that still has a bias: often one instruction less, and what multiplies it may
+// take the bias away for free.
+struct Small {
+  Reg<f32> biased;
+  f32 bias = 0;
+
+  Reg<f32> value() const { return bias == 0 ? biased : biased - bias; }
+};
+// Byte i of `bytes`, minus `bias`.
+inline Small small_byte(const Reg<u32>& bytes, u32 i, u32 bias = 0) {
+  return {parts::byte_plus_two_to_23(bytes, i), parts::kTwoTo23 + static_cast<f32>(bias)};
+}
+
+// W consecutive values. Those of run r begin at index Place::base + r * kRunStride of the block.
 template <u32 W>
 struct Run {
-  u32 offset;
-  std::array<Reg<u32>, W / 4> q;  // unsigned bytes, the first value in the lowest
-  Reg<f32> scale;
-  std::optional<Reg<f32>> shift;
+  Words<W> q;  // bytes, the first value in the lowest
+  std::optional<Small> scale = {};
+  std::optional<Small> min = {};
 };
 
 template <u32 W>
 struct Part {
-  Reg<u32> base;  // a multiple of W
+  Reg<f32> d;
+  std::optional<Reg<f32>> m;
   std::vector<Run<W>> runs;
 };
+
+// Whether bits may stay where they lie in their byte. That saves a shift, and multiplies the integers of run
+// r by unit_of(r).
+enum class Packing : u8 { kExact, kInPlace };
+template <class F>
+constexpr u32 unit_of(u32 run, Packing packing) {
+  return packing == Packing::kInPlace ? 1u << (F::kFieldBits * run) : 1u;
+}
+
+struct ByteRange {
+  u32 offset, bytes;
+};
+
+// How many parts a block has.
+template <class F>
+constexpr u32 parts_per_block(u32 width) {
+  return info(F::kFormat).block_values / (width * F::kRuns);
+}
 
 // Applies f to each word.
 template <std::size_t N, class F>
@@ -58,22 +105,55 @@ inline Reg<u32> bits_of_bytes(const Reg<u32>& word, u32 first, u32 count) {
 inline Reg<u32> bits_of_bytes(const Reg<u32>& word, const Reg<u32>& first, u32 count) {
   return (word >> first) & (0x01010101u * ((1u << count) - 1));
 }
+// The integers of run `run`, of a format whose runs lie in the bits of the same bytes.
+template <class F, std::size_t N>
+std::array<Reg<u32>, N> fields_of_bytes(const std::array<Reg<u32>, N>& words, u32 run, Packing packing) {
+  constexpr u32 kBits = F::kFieldBits;
+  return map(words, [&](const Reg<u32>& word, u32) {
+    return packing == Packing::kInPlace ? word & (0x01010101u * (((1u << kBits) - 1) << (kBits * run)))
+                                        : bits_of_bytes(word, kBits * run, kBits);
+  });
+}
 
 // W bytes of a block's field at byte `Offset`, from byte index * Stride on.
-template <u32 W, std::size_t Offset, std::size_t Stride = W, class Ptr>
-std::array<Reg<u32>, W / 4> load_bytes(const Ptr& block, const Reg<u32>& index) {
-  return parts::load_words<W / 4>(at<std::byte>(at<parts::Bytes<Stride>, Offset>(block) + index));
+template <u32 W, std::size_t Offset, std::size_t Stride = W, Space S, class T, std::size_t Align>
+Words<W> load_bytes(const Ptr<S, T, Align>& block, const Reg<u32>& index) {
+  const auto bytes = at<parts::Bytes<Stride>, Offset>(block) + index;
+  if constexpr (W == 1) {
+    return {cvt<u32>(parts::load(at<u8>(bytes)))};
+  } else {
+    return parts::load_words<W / 4>(at<std::byte>(bytes));
+  }
 }
 
-// An f16 field, and two that lie side by side, as f32.
-template <std::size_t Offset, class Ptr>
-Reg<f32> load_f16(const Ptr& block) {
-  return cvt<f32>(ld_global_nc(at<f16, Offset>(block)));
+// What the header of a block holds: `Words` words at byte Offset, W bytes from index * W on, an f16, two that
+// lie side by side, and one of several s8.
+template <u32 Count, std::size_t Offset, Space S, class T, std::size_t Align>
+std::array<Reg<u32>, Count> header_words(const Ptr<S, T, Align>& block) {
+  return parts::load_words<Count>(at<std::byte, Offset>(block));
 }
-template <std::size_t Offset, class Ptr>
-std::array<Reg<f32>, 2> load_two_f16(const Ptr& block) {
-  const auto [first, second] = unpack(ld_global_nc(at<f16x2, Offset>(block)));
-  return {cvt<f32>(first), cvt<f32>(second)};
+template <u32 W, std::size_t Offset, Space S, class T, std::size_t Align>
+Words<W> header_bytes(const Ptr<S, T, Align>& block, const Reg<u32>& index) {
+  return load_bytes<W, Offset>(block, index);
+}
+template <std::size_t Offset, Space S, class T, std::size_t Align>
+Reg<f16> header_f16(const Ptr<S, T, Align>& block) {
+  return parts::load(at<f16, Offset>(block));
+}
+template <std::size_t Offset, Space S, class T, std::size_t Align>
+Reg<s8> header_s8(const Ptr<S, T, Align>& block, const Reg<u32>& index, u32 further) {
+  return parts::load(at<s8, Offset>(block) + index + further);
+}
+// The pointer to the quantised values.
+template <Space S, class T, std::size_t Align>
+const Ptr<S, T, Align>& quants_of(const Ptr<S, T, Align>& block) {
+  return block;
+}
+
+// A block's d and dmin in one word, as d and m.
+inline std::array<Reg<f32>, 2> d_and_m(const Reg<u32>& word) {
+  const auto [d, dmin] = unpack(bitcast<f16x2>(word));
+  return {cvt<f32>(d), -cvt<f32>(dmin)};
 }
 
 }  // namespace ptxgen::formats

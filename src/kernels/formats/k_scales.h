@@ -10,28 +10,35 @@
 
 namespace ptxgen::formats {
 
-struct ScaleMin {
-  Reg<f32> scale, min;
+// Where the scales of the sub-blocks 2 * chunk and 2 * chunk + 1 lie: shifts and masks, so that both halves
+// of a block take the same instructions.
+struct KScalesPlace {
+  Pred upper;  // sub-blocks 4..7
+  Reg<u32> shift, min_shift, high_shift;
+  Reg<u32> low_mask, high_mask;
 };
-
-// d * scale and dmin * min of the sub-blocks 2 * chunk and 2 * chunk + 1. The 16 bytes at the block's start
-// are d, dmin and the packed scales.
-template <class Ptr>
-std::array<ScaleMin, 2> load_k_scales(const Ptr& block, const Reg<u32>& chunk) {
-  const auto [dm, s0, s1, s2] = parts::load_words<4>(at<std::byte>(block));
-  const auto [d_half, dmin_half] = unpack(bitcast<f16x2>(dm));
-  const Reg<f32> d = cvt<f32>(d_half);
-  const Reg<f32> dmin = cvt<f32>(dmin_half);
-  // Four scales (mins) a word: sub-blocks 0..3, or 4..7 for the upper chunks.
+inline KScalesPlace place_k_scales(const Reg<u32>& chunk) {
+  KernelBuilder& k = *chunk.kernel();
   const Pred upper = chunk >= 2u;
-  const Reg<u32> scales = selp((s2 & 0x0f0f0f0fu) | ((s0 >> 2) & 0x30303030u), s0 & 0x3f3f3f3fu, upper);
-  const Reg<u32> mins = selp(((s2 >> 4) & 0x0f0f0f0fu) | ((s1 >> 2) & 0x30303030u), s1 & 0x3f3f3f3fu, upper);
-  const Reg<u32> bit = (chunk & 1u) * 16u;
-  const auto sub_block = [&](u32 half) {
-    const Reg<u32> first = half ? bit + 8u : bit;
-    return ScaleMin{cvt_rn<f32>(bfe(scales, first, 8)) * d, cvt_rn<f32>(bfe(mins, first, 8)) * dmin};
+  const Reg<u32> shift = (chunk & 1u) * 16u;
+  const auto choose = [&](u32 if_upper, u32 otherwise) {
+    return selp(k.constant<u32>(if_upper), k.constant<u32>(otherwise), upper);
   };
-  return {sub_block(0), sub_block(1)};
+  return {upper, shift, shift + choose(4, 0), shift + 2u, choose(0x0f0f, 0x3f3f), choose(0x3030, 0)};
+}
+
+// The scales and mins of both sub-blocks, from the three words.
+struct KScales {
+  std::array<Small, 2> scale, min;
+};
+inline KScales decode_k_scales(const Reg<u32>& s0, const Reg<u32>& s1, const Reg<u32>& s2,
+                               const KScalesPlace& at) {
+  const auto both = [&](const Reg<u32>& low, const Reg<u32>& shift) {
+    return ((selp(s2, low, at.upper) >> shift) & at.low_mask) | ((low >> at.high_shift) & at.high_mask);
+  };
+  const Reg<u32> scales = both(s0, at.shift);
+  const Reg<u32> mins = both(s1, at.min_shift);
+  return {{small_byte(scales, 0), small_byte(scales, 1)}, {small_byte(mins, 0), small_byte(mins, 1)}};
 }
 
 }  // namespace ptxgen::formats

@@ -13,26 +13,50 @@ namespace ptxgen::formats {
 struct Q2_K {
   static constexpr Format kFormat = Format::kQ2_K;
   static constexpr u32 kRuns = 4;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 2;
   static constexpr u32 kBias = 0;
+  static constexpr bool kSigned = false;
+  static constexpr std::array<ByteRange, 2> kHeader = {{{0, 16}, {80, 4}}};
+
+  struct Place {
+    Reg<u32> base, part;
+    Reg<u32> half;    // of the block
+    Reg<u32> second;  // 8 for the second sub-block of each run
+  };
+  template <u32 W>
+  static Place place(const Reg<u32>& part) {
+    const Reg<u32> byte = part * W;
+    const Reg<u32> half = byte >> 5;
+    const Reg<u32> in_half = byte & 31u;
+    return {half * 128u + in_half, part, half, (in_half >> 4) * 8u};
+  }
 
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
-    const auto [d, dmin] = load_two_f16<80>(block);
-    const Reg<u32> byte = part * W;
-    const Reg<u32> half = byte >> 5;                    // of the block
-    const Reg<u32> in_half = byte & 31u;                // where in the 32 bytes, so in each run
-    const auto scales = load_bytes<8, 0>(block, half);  // of the half's sub-blocks, two a run
-    const auto qs = load_bytes<W, 16>(block, part);
-    const Reg<u32> second = (in_half >> 4) * 8u;  // bit offset of the sub-block's byte in the run's pair
-    Part<W> result{half * 128u + in_half, {}};
+  struct Raw {
+    Reg<u32> d_dmin;
+    Words<8> scales;  // of the half's sub-blocks, two a run
+    Words<W> qs;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const auto [d_dmin] = header_words<1, 80>(block);
+    const auto scales = header_bytes<8, 0>(block, at.half);
+    const auto qs = load_bytes<W, 16>(quants_of(block), at.part);
+    return {d_dmin, scales, qs};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place& at, Packing packing) {
+    const auto [d, m] = d_and_m(raw.d_dmin);
+    Part<W> part{d, m, {}};
     for (u32 run = 0; run < kRuns; ++run) {
-      const Reg<u32> scale_min = scales[run / 2] >> (second + 16 * (run % 2));
-      const Reg<f32> scale = cvt_rn<f32>(scale_min & 0xfu) * d;
-      const Reg<f32> min = cvt_rn<f32>(bfe(scale_min, 4, 4)) * dmin;
-      const auto q = map(qs, [&](const Reg<u32>& word, u32) { return bits_of_bytes(word, 2 * run, 2); });
-      result.runs.push_back({32 * run, q, scale, -min});
+      const Reg<u32> scale_min = raw.scales[run / 2] >> at.second;  // in bytes 0 and 2
+      part.runs.push_back({fields_of_bytes<Q2_K>(raw.qs, run, packing),
+                           small_byte(bits_of_bytes(scale_min, 0, 4), 2 * (run % 2)),
+                           small_byte(bits_of_bytes(scale_min, 4, 4), 2 * (run % 2))});
     }
-    return result;
+    return part;
   }
 };
 

@@ -16,35 +16,56 @@ namespace ptxgen::formats {
 struct Q3_K {
   static constexpr Format kFormat = Format::kQ3_K;
   static constexpr u32 kRuns = 4;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 4;
+  static constexpr bool kSigned = false;
+  static constexpr std::array<ByteRange, 1> kHeader = {{{96, 14}}};
 
+  struct Place {
+    Reg<u32> base, part;
+    Reg<u32> hmask_part, first_run;  // run 0 of the part, of the block's eight
+    Reg<u32> second;                 // 8 for the second sub-block of each run
+  };
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
-    const Reg<f32> d = load_f16<108>(block);
+  static Place place(const Reg<u32>& part) {
     const Reg<u32> byte = part * W;
     const Reg<u32> half = byte >> 5;
     const Reg<u32> in_half = byte & 31u;
-    const auto packed = parts::load_words<3>(at<std::byte, 96>(block));
-    const auto qs = load_bytes<W, 32>(block, part);
-    const auto hmask = load_bytes<W, 0>(block, in_half / W);
-    const Reg<u32> first_run = half * 4u;
-    const Reg<u32> second = (in_half >> 4) * 8u;  // bit offset of the sub-block's byte in the run's pair
+    return {half * 128u + in_half, part, in_half / W, half * 4u, (in_half >> 4) * 8u};
+  }
 
-    // The scales of runs 2 i and 2 i + 1 of the half, one a byte.
+  template <u32 W>
+  struct Raw {
+    Reg<f16> d;
+    std::array<Reg<u32>, 3> scales;
+    Words<W> qs, hmask;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const Reg<f16> d = header_f16<108>(block);
+    const auto scales = header_words<3, 96>(block);
+    const auto qs = load_bytes<W, 32>(quants_of(block), at.part);
+    const auto hmask = load_bytes<W, 0>(quants_of(block), at.hmask_part);
+    return {d, scales, qs, hmask};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place& at, Packing) {
+    // The scales of runs 2 i and 2 i + 1 of the half in bytes 0 and 2.
     const auto scales_of = [&](u32 i) {
-      return bits_of_bytes(packed[i], first_run, 4) | bits_of_bytes(packed[2], first_run + 2 * i, 2) << 4;
+      const Reg<u32> low = bits_of_bytes(raw.scales[i], at.first_run, 4);
+      return (low | bits_of_bytes(raw.scales[2], at.first_run + 2 * i, 2) << 4) >> at.second;
     };
     const std::array<Reg<u32>, 2> scales = {scales_of(0), scales_of(1)};
-    Part<W> result{half * 128u + in_half, {}};
+    Part<W> part{cvt<f32>(raw.d), {}, {}};
     for (u32 run = 0; run < kRuns; ++run) {
-      const Reg<u32> biased = bfe(scales[run / 2], second + 16 * (run % 2), 8);
-      const Reg<f32> scale = (cvt_rn<f32>(biased) - 32) * d;
-      const auto q = map(qs, [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 2 * run, 2) | bits_of_bytes(hmask[i], first_run + run, 1) << 2;
+      const auto q = map(raw.qs, [&](const Reg<u32>& word, u32 i) {
+        return bits_of_bytes(word, 2 * run, 2) | bits_of_bytes(raw.hmask[i], at.first_run + run, 1) << 2;
       });
-      result.runs.push_back({32 * run, q, scale, {}});
+      part.runs.push_back({q, small_byte(scales[run / 2], 2 * (run % 2), 32)});
     }
-    return result;
+    return part;
   }
 };
 

@@ -13,20 +13,44 @@ namespace ptxgen::formats {
 struct Q4_K {
   static constexpr Format kFormat = Format::kQ4_K;
   static constexpr u32 kRuns = 2;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 4;
   static constexpr u32 kBias = 0;
+  static constexpr bool kSigned = false;
+  static constexpr std::array<ByteRange, 1> kHeader = {{{0, 16}}};
 
+  struct Place {
+    Reg<u32> base, part;
+    KScalesPlace scales;
+  };
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
+  static Place place(const Reg<u32>& part) {
     const Reg<u32> byte = part * W;
     const Reg<u32> chunk = byte >> 5;
-    const auto scales = load_k_scales(block, chunk);
-    const auto qs = load_bytes<W, 16>(block, part);
-    Part<W> result{chunk * 64u + (byte & 31u), {}};
+    return {chunk * 64u + (byte & 31u), part, place_k_scales(chunk)};
+  }
+
+  template <u32 W>
+  struct Raw {
+    std::array<Reg<u32>, 4> header;
+    Words<W> qs;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const auto header = header_words<4, 0>(block);
+    return {header, load_bytes<W, 16>(quants_of(block), at.part)};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place& at, Packing packing) {
+    const auto [d, m] = d_and_m(raw.header[0]);
+    const KScales scales = decode_k_scales(raw.header[1], raw.header[2], raw.header[3], at.scales);
+    Part<W> part{d, m, {}};
     for (u32 half = 0; half < kRuns; ++half) {
-      const auto q = map(qs, [&](const Reg<u32>& word, u32) { return bits_of_bytes(word, 4 * half, 4); });
-      result.runs.push_back({32 * half, q, scales[half].scale, -scales[half].min});
+      part.runs.push_back(
+          {fields_of_bytes<Q4_K>(raw.qs, half, packing), scales.scale[half], scales.min[half]});
     }
-    return result;
+    return part;
   }
 };
 

@@ -1,26 +1,10 @@
-// Q5_1: 32 values q * d + m. Source: ggml-quants.c, dequantize_row_q5_1; ggml-common.h, block_q5_1.
-//
-//   byte 0   d, m, f16
-//   byte 4   qh, 32 bits: bit j is the fifth bit of value j
-//   byte 8   qs[16]: as in Q4_0
+// Q5_1: 32 values q * d + m, five bits. Source: ggml-quants.c, dequantize_row_q5_1.
 #pragma once
 
 #include "src/kernels/formats/nibbles.h"
 
 namespace ptxgen::formats {
 
-struct Q5_1 {
-  static constexpr Format kFormat = Format::kQ5_1;
-  static constexpr u32 kRuns = 2;
-  static constexpr u32 kBias = 0;
-
-  template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
-    const auto [d, m] = load_two_f16<0>(block);
-    const auto [qh] = parts::load_words<1>(at<std::byte, 4>(block));
-    const auto qs = load_bytes<W, 8>(block, part);
-    return nibble_part<W>(part * W, qs, d, m, qh);
-  }
-};
+struct Q5_1 : Nibbles<Format::kQ5_1, NibbleLayout{.m = true, .fifth_bit = true}> {};
 
 }  // namespace ptxgen::formats

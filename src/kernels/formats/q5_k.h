@@ -13,25 +13,50 @@ namespace ptxgen::formats {
 struct Q5_K {
   static constexpr Format kFormat = Format::kQ5_K;
   static constexpr u32 kRuns = 2;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 0;
+  static constexpr bool kSigned = false;
+  static constexpr std::array<ByteRange, 1> kHeader = {{{0, 16}}};
 
+  struct Place {
+    Reg<u32> base, part;
+    Reg<u32> qh_part, sub_block;  // where in qh, and which bit of it
+    KScalesPlace scales;
+  };
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
+  static Place place(const Reg<u32>& part) {
     const Reg<u32> byte = part * W;
     const Reg<u32> chunk = byte >> 5;
     const Reg<u32> in_chunk = byte & 31u;
-    const auto scales = load_k_scales(block, chunk);
-    const auto qh = load_bytes<W, 16>(block, in_chunk / W);
-    const auto qs = load_bytes<W, 48>(block, part);
-    Part<W> result{chunk * 64u + in_chunk, {}};
+    return {chunk * 64u + in_chunk, part, in_chunk / W, chunk * 2u, place_k_scales(chunk)};
+  }
+
+  template <u32 W>
+  struct Raw {
+    std::array<Reg<u32>, 4> header;
+    Words<W> qh, qs;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const auto header = header_words<4, 0>(block);
+    const auto qh = load_bytes<W, 16>(quants_of(block), at.qh_part);
+    const auto qs = load_bytes<W, 48>(quants_of(block), at.part);
+    return {header, qh, qs};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place& at, Packing) {
+    const auto [d, m] = d_and_m(raw.header[0]);
+    const KScales scales = decode_k_scales(raw.header[1], raw.header[2], raw.header[3], at.scales);
+    Part<W> part{d, m, {}};
     for (u32 half = 0; half < kRuns; ++half) {
-      const Reg<u32> sub_block = chunk * 2u + half;
-      const auto q = map(qs, [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 4 * half, 4) | bits_of_bytes(qh[i], sub_block, 1) << 4;
+      const auto q = map(raw.qs, [&](const Reg<u32>& word, u32 i) {
+        return bits_of_bytes(word, 4 * half, 4) | bits_of_bytes(raw.qh[i], at.sub_block + half, 1) << 4;
       });
-      result.runs.push_back({32 * half, q, scales[half].scale, -scales[half].min});
+      part.runs.push_back({q, scales.scale[half], scales.min[half]});
     }
-    return result;
+    return part;
   }
 };
 

@@ -16,28 +16,55 @@ namespace ptxgen::formats {
 struct Q6_K {
   static constexpr Format kFormat = Format::kQ6_K;
   static constexpr u32 kRuns = 4;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 32;
+  static constexpr bool kSigned = false;
+  static constexpr std::array<ByteRange, 1> kHeader = {{{192, 18}}};
 
+  struct Place {
+    Reg<u32> base, part;
+    Reg<u32> low_part;   // of ql
+    Reg<u32> sub_block;  // of run 0
+  };
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
-    const Reg<f32> d = load_f16<208>(block);
+  static Place place(const Reg<u32>& part) {
     const Reg<u32> byte = part * W;  // of the 64 bytes of qh
     const Reg<u32> half = byte >> 5;
     const Reg<u32> in_half = byte & 31u;
-    const Reg<u32> low_part = half * (64 / W) + in_half / W;  // of ql
-    const std::array<std::array<Reg<u32>, W / 4>, 2> ql = {load_bytes<W, 0>(block, low_part),
-                                                           load_bytes<W, 32>(block, low_part)};
-    const auto qh = load_bytes<W, 128>(block, part);
-    const auto scales = at<s8, 192>(block) + (half * 8u + (in_half >> 4));
-    Part<W> result{half * 128u + in_half, {}};
+    return {half * 128u + in_half, part, half * (64 / W) + in_half / W, half * 8u + (in_half >> 4)};
+  }
+
+  template <u32 W>
+  struct Raw {
+    Reg<f16> d;
+    std::array<Words<W>, 2> ql;
+    Words<W> qh;
+    std::array<Reg<s8>, kRuns> scales;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const Reg<f16> d = header_f16<208>(block);
+    const auto ql0 = load_bytes<W, 0>(quants_of(block), at.low_part);
+    const auto ql1 = load_bytes<W, 32>(quants_of(block), at.low_part);
+    const auto qh = load_bytes<W, 128>(quants_of(block), at.part);
+    const auto s0 = header_s8<192>(block, at.sub_block, 0);
+    const auto s1 = header_s8<192>(block, at.sub_block, 2);
+    const auto s2 = header_s8<192>(block, at.sub_block, 4);
+    const auto s3 = header_s8<192>(block, at.sub_block, 6);
+    return {d, {ql0, ql1}, qh, {s0, s1, s2, s3}};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place&, Packing) {
+    Part<W> part{cvt<f32>(raw.d), {}, {}};
     for (u32 run = 0; run < kRuns; ++run) {
-      const Reg<s8> sub_block = ld_global_nc(scales + 2 * run);
-      const auto q = map(ql[run % 2], [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 4 * (run / 2), 4) | bits_of_bytes(qh[i], 2 * run, 2) << 4;
+      const auto q = map(raw.ql[run % 2], [&](const Reg<u32>& word, u32 i) {
+        return bits_of_bytes(word, 4 * (run / 2), 4) | bits_of_bytes(raw.qh[i], 2 * run, 2) << 4;
       });
-      result.runs.push_back({32 * run, q, cvt_rn<f32>(sub_block) * d, {}});
+      part.runs.push_back({q, Small{cvt_rn<f32>(raw.scales[run])}});
     }
-    return result;
+    return part;
   }
 };
 

@@ -11,15 +11,34 @@ namespace ptxgen::formats {
 struct Q8_0 {
   static constexpr Format kFormat = Format::kQ8_0;
   static constexpr u32 kRuns = 1;
-  static constexpr u32 kBias = 128;
+  static constexpr u32 kRunStride = 32;
+  static constexpr u32 kFieldBits = 0;
+  static constexpr u32 kBias = 0;
+  static constexpr bool kSigned = true;
+  static constexpr std::array<ByteRange, 1> kHeader = {{{0, 2}}};
+
+  struct Place {
+    Reg<u32> base, part;
+  };
+  template <u32 W>
+  static Place place(const Reg<u32>& part) {
+    return {part * W, part};
+  }
 
   template <u32 W>
-  static Part<W> decode(const BlockPtr<kFormat>& block, const Reg<u32>& part) {
-    const Reg<f32> d = load_f16<0>(block);
-    // Flipping the sign bit of a signed byte adds 128.
-    const auto q =
-        map(load_bytes<W, 2>(block, part), [](const Reg<u32>& word, u32) { return word ^ 0x80808080u; });
-    return {part * W, {{0, q, d, {}}}};
+  struct Raw {
+    Reg<f16> d;
+    Words<W> qs;
+  };
+  template <u32 W, class Block>
+  static Raw<W> load(const Block& block, const Place& at) {
+    const Reg<f16> d = header_f16<0>(block);
+    return {d, load_bytes<W, 2>(quants_of(block), at.part)};
+  }
+
+  template <u32 W>
+  static Part<W> decode(const Raw<W>& raw, const Place&, Packing) {
+    return {cvt<f32>(raw.d), {}, {{raw.qs}}};
   }
 };
 

@@ -15,34 +15,102 @@ struct Bytes {
   std::byte bytes[N];
 };
 
-// `Words` 32-bit words at p, in the widest loads that its alignment allows: 16, 8, 4 or 2 bytes.
-template <u32 Words, std::size_t Align>
-std::array<Reg<u32>, Words> load_words(const GlobalPtr<const std::byte, Align>& p) {
-  const auto element = [&]<u32 I>() {
-    if constexpr (Align >= 4) {
-      return ld_global_nc(at<u32, 4 * I>(p));
-    } else {
-      static_assert(Align == 2, "ggml blocks are at least 2-byte aligned");
-      const Reg<u16> low = ld_global_nc(at<u16, 4 * I>(p));
-      const Reg<u16> high = ld_global_nc(at<u16, 4 * I + 2>(p));
-      return pack<u32>(low, high);
-    }
-  };
-  if constexpr (Words == 4 && Align >= 16) return ld_global_nc_v4(at<u32>(p));
-  if constexpr (Words == 2 && Align >= 8) return ld_global_nc_v2(at<u32>(p));
+// One element, or two or four, by the load of the pointer's state space. What these read nobody writes during
+// the launch, so global memory is read through the read-only path.
+template <class T, std::size_t Align>
+Reg<T> load(const GlobalPtr<const T, Align>& p) {
+  return ld_global_nc(p);
+}
+template <class T, std::size_t Align>
+Reg<std::remove_const_t<T>> load(const SharedPtr<T, Align>& p) {
+  return ld_shared(p);
+}
+template <class T, std::size_t Align>
+auto load_v2(const GlobalPtr<const T, Align>& p) {
+  return ld_global_nc_v2(p);
+}
+template <class T, std::size_t Align>
+auto load_v2(const SharedPtr<T, Align>& p) {
+  return ld_shared_v2(p);
+}
+template <class T, std::size_t Align>
+auto load_v4(const GlobalPtr<const T, Align>& p) {
+  return ld_global_nc_v4(p);
+}
+template <class T, std::size_t Align>
+auto load_v4(const SharedPtr<T, Align>& p) {
+  return ld_shared_v4(p);
+}
+
+namespace detail {
+
+// Words of 2-byte alignment in shared memory: the words around them, which overlap, and a byte permutation
+// that the address chooses. At odd halves these are one word more than asked for; else the last one is read
+// twice, so that no word is read that has none of the bytes.
+template <u32 Words, class T>
+std::array<Reg<u32>, Words> load_realigned(const SharedPtr<T, 2>& p) {
+  KernelBuilder& k = *p.kernel();
+  const Reg<u32> address = Reg<u32>(&k, p.base()) + static_cast<u32>(p.offset());
+  const Reg<u32> select = selp(k.constant<u32>(0x5432), k.constant<u32>(0x3210), (address & 2u) != 0u);
+  const Reg<u32> aligned = address & ~3u;
+  const SharedPtr<const u32> words(&k, aligned.id());
+  std::vector<Reg<u32>> raw;
+  for (u32 i = 0; i < Words; ++i) raw.push_back(ld_shared(words + i));
+  const Reg<u32> last = (address + (4 * Words - 2)) & ~3u;
+  raw.push_back(ld_shared(SharedPtr<const u32>(&k, last.id())));
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<Reg<u32>, Words>{element.template operator()<I>()...};
+    return std::array<Reg<u32>, Words>{prmt(raw[I], raw[I + 1], select)...};
   }
   (std::make_index_sequence<Words>{});
 }
 
-// Byte i of `bytes` minus `bias` as a float, exactly. 0x4b000000 is 2^23, whose last mantissa bit counts
-// ones: a byte put into that pattern makes 2^23 + byte, and the subtraction leaves byte - bias. Two full-rate
-// instructions, where a conversion runs at a quarter of the rate.
-inline Reg<f32> byte_to_f32(const Reg<u32>& bytes, u32 i, u32 bias) {
-  constexpr u32 kTwoTo23 = 0x4b000000;
-  const Reg<u32> bits = prmt(bytes, kTwoTo23, 0x7440u | i);  // from the top: 0x4b, 0, 0, byte i
-  return bitcast<f32>(bits) - static_cast<f32>((1u << 23) + bias);
+}  // namespace detail
+
+// `Words` 32-bit words at p, in the widest loads that its alignment allows.
+template <u32 Words, Space S, class T, std::size_t Align>
+std::array<Reg<u32>, Words> load_words(const Ptr<S, T, Align>& p) {
+  static_assert(Align >= 2, "ggml blocks are at least 2-byte aligned");
+  if constexpr (S == Space::kShared && Align == 2 && Words > 1) return detail::load_realigned<Words>(p);
+  constexpr u32 kWords = Align >= 16 && Words % 4 == 0 ? 4 : Align >= 8 && Words % 2 == 0 ? 2 : 1;
+  std::vector<Reg<u32>> words;
+  const auto vector = [&]<u32 I>(std::integral_constant<u32, I>) {
+    if constexpr (kWords == 4) {
+      const auto loaded = load_v4(at<u32, 16 * I>(p));
+      words.insert(words.end(), loaded.begin(), loaded.end());
+    } else if constexpr (kWords == 2) {
+      const auto loaded = load_v2(at<u32, 8 * I>(p));
+      words.insert(words.end(), loaded.begin(), loaded.end());
+    } else if constexpr (Align >= 4) {
+      words.push_back(load(at<u32, 4 * I>(p)));
+    } else {
+      const Reg<u16> low = load(at<u16, 4 * I>(p));
+      const Reg<u16> high = load(at<u16, 4 * I + 2>(p));
+      words.push_back(pack<u32>(low, high));
+    }
+  };
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (vector(std::integral_constant<u32, I>{}), ...);
+    return [&]<std::size_t... J>(std::index_sequence<J...>) {
+      return std::array<Reg<u32>, Words>{words[J]...};
+    }
+    (std::make_index_sequence<Words>{});
+  }
+  (std::make_index_sequence<Words / kWords>{});
+}
+
+// 2^23 as bits and as a value. Its last mantissa bit counts ones: a byte put into the pattern makes 2^23 +
+// byte, exactly. One permutation, at full rate, where a conversion runs at a quarter of it.
+inline constexpr u32 kTwoTo23Bits = 0x4b000000;
+inline constexpr f32 kTwoTo23 = 8388608.f;
+inline Reg<f32> byte_plus_two_to_23(const Reg<u32>& bytes, u32 i) {
+  return bitcast<f32>(prmt(bytes, kTwoTo23Bits, 0x7440u | i));  // from the top: 0x4b, 0, 0, byte i
+}
+
+// Byte i of `bytes`, signed or not, minus `bias` as a float, exactly. Flipping the sign bit of a signed byte
+// adds 128.
+inline Reg<f32> integer_to_f32(const Reg<u32>& bytes, u32 i, u32 bias, bool is_signed) {
+  const Reg<u32> unsigned_bytes = is_signed ? bytes ^ 0x80808080u : bytes;
+  return byte_plus_two_to_23(unsigned_bytes, i) - (kTwoTo23 + static_cast<f32>(bias + (is_signed ? 128 : 0)));
 }
 
 // Bits 0 to 3 of a word, each in bit `to` of its byte.
