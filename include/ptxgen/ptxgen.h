@@ -10,6 +10,7 @@
 #include "ptxgen/environment.h"
 #include "ptxgen/fields.h"
 #include "ptxgen/format.h"
+#include "ptxgen/gemv.h"
 #include "ptxgen/gguf.h"
 #include "ptxgen/instructions.h"
 #include "ptxgen/kernel_builder.h"

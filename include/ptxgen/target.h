@@ -93,6 +93,8 @@ inline constexpr std::uint32_t kMaxRegistersPerThread = 255;
 // The least that any PTX of ptxgen asks for. A `.target` below sm_70 would select the thread scheduling of
 // older GPUs.
 inline constexpr Target kBaseTarget = {75, false};
+// The first with thread-block clusters, bulk copies and programmatic dependent launch.
+inline constexpr Target kHopper = {90, false};
 inline constexpr PtxIsa kBaseIsa = {6, 3};
 // The newest PTX ISA that ptxgen writes.
 inline constexpr PtxIsa kNewestIsa = {9, 0};

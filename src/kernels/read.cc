@@ -12,7 +12,7 @@
 
 #include "ptxgen/kernels.h"
 #include "src/kernels/parts/bytes.h"
-#include "src/kernels/parts/dependents.h"
+#include "src/kernels/parts/dependence.h"
 
 namespace ptxgen {
 namespace {

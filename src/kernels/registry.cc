@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "ptxgen/gemv.h"
 #include "ptxgen/kernels.h"
 
 namespace ptxgen {
@@ -29,17 +30,48 @@ KernelFamily family(const D& defaults, std::string summary) {
           .maker = &make_kernel<D>};
 }
 
-// A kernel of the Rust original: a family with these constants given.
+// A kernel of the Rust original: a family with constants that make the kernel what it is, and with others to
+// begin with. A name that is the family's own leaves all of them to choose.
 struct Original {
   std::string_view name;
   std::string_view family;
   FieldValues given = {};
+  FieldValues start = {};
 };
 
 std::vector<Original> originals() {
+  const auto schedule = [](std::string value) { return FieldValues{{"schedule", std::move(value)}}; };
   return {{"Q4KDequant", "q4k_dequant"},
           {"Q6KDequant", "q6k_dequant"},
-          {"Q4KDequantFp16", "q4k_dequant", {{"out_type", "f16"}}}};
+          {"Q4KDequantFp16", "q4k_dequant", {{"out_type", "f16"}}},
+          {"Q4KGemv", "q4k_gemv", schedule("warp")},
+          {"Q5KGemv", "q5k_gemv", schedule("warp")},
+          {"Q6KGemv", "q6k_gemv", schedule("warp")},
+          {"Q8_0Gemv", "q8_0_gemv", schedule("warp")},
+          {"Q5_0Gemv", "q5_0_gemv", schedule("warp")},
+          {"Q4_0Gemv", "q4_0_gemv", schedule("warp")},
+          {"Q4_1Gemv", "q4_1_gemv", schedule("warp")},
+          {"TiledQ4KGemv", "q4k_gemv", schedule("tiled")},
+          {"ChunkedTiledQ4KGemv", "q4k_gemv", schedule("chunked_tiled")},
+          {"CoalescedQ4KGemv", "q4k_gemv", schedule("coalesced")},
+          {"CoalescedQ6KGemv", "q6k_gemv", schedule("coalesced")},
+          {"WideQ4KGemv", "q4k_gemv", schedule("wide")},
+          {"VectorizedQ4KGemv", "q4k_gemv", schedule("vectorized")},
+          {"MwvQ4KGemv", "q4k_gemv", schedule("multi_warp")},
+          {"MwvQ6KGemv", "q6k_gemv", schedule("multi_warp")},
+          {"MwvDp4aQ4KGemv", "q4k_gemv", schedule("multi_warp_dp4a")},
+          {"Dp4aQ6KGemv", "q6k_gemv", schedule("multi_warp_dp4a")},
+          {"HwDp4aQ4KGemv", "q4k_gemv", schedule("half_warp_dp4a")},
+          {"HwDp4aQ6KGemv", "q6k_gemv", schedule("half_warp_dp4a")},
+          {"InlineQ8Dp4aQ4KGemv", "q4k_gemv", {{"schedule", "half_warp_dp4a"}, {"x_type", "f32"}}},
+          {"BatchedQ4KGemv", "q4k_batched_gemv"},
+          {"BatchedQ6KGemv", "q6k_batched_gemv"},
+          {"BatchedHwDp4aQ4KGemv", "q4k_batched_gemv"},
+          {"MultiWarpBatchedQ4KGemv", "q4k_batched_gemv"},
+          {"FusedRmsNormQ4KGemv", "q4k_fused_gemv", {{"norm", "rms"}}},
+          {"FusedGateUpSwigluHwDp4aQ4KGemv", "q4k_fused_gemv", {{"combine", "swiglu"}}, {{"n_b", "4096"}}},
+          {"FusedKVHwDp4aQ4KGemv", "q4k_fused_gemv", {}, {{"n_b", "4096"}}},
+          {"Q8Quantize", "quantize_q8_1"}};
 }
 
 // "q4k_dequant_fp16" for "Q4KDequantFp16".
@@ -57,19 +89,32 @@ std::string snake_case(std::string_view camel_case) {
   return name;
 }
 
+// "schedule=warp x_type=f32"
+std::string text_of(const FieldValues& values) {
+  std::string text;
+  for (const auto& [field, value] : values) str_append(&text, text.empty() ? "" : " ", field, "=", value);
+  return text;
+}
+
 // The family under the original's name; what the original gives is no longer to choose.
 absl::StatusOr<KernelFamily> alias(const Original& original, KernelFamily base) {
-  absl::StatusOr<KernelType> defaults = base.make(original.given);
+  FieldValues values = original.given;
+  values.insert(values.end(), original.start.begin(), original.start.end());
+  absl::StatusOr<KernelType> defaults = base.make(values);
   if (!defaults.ok()) return defaults.status();
+  base.summary =
+      values.empty() ? str_cat("another name of ", base.name) : str_cat(base.name, " with ", text_of(values));
+  base.defaults = *std::move(defaults);
+  for (FieldInfo& field : base.fields) {
+    for (const auto& [name, value] : original.start) {
+      if (field.name == name) field.default_value = value;
+    }
+  }
   const auto is_given = [&](const FieldInfo& field) {
     return std::any_of(original.given.begin(), original.given.end(),
                        [&](const auto& given) { return given.first == field.name; });
   };
   base.fields.erase(std::remove_if(base.fields.begin(), base.fields.end(), is_given), base.fields.end());
-  base.defaults = *std::move(defaults);
-  base.summary =
-      original.given.empty() ? str_cat("another name of ", base.name) : str_cat(base.name, " with");
-  for (const auto& [field, value] : original.given) str_append(&base.summary, " ", field, "=", value);
   base.name = snake_case(original.name);
   base.original_names = {std::string(original.name)};
   return base;
@@ -83,6 +128,8 @@ void add(const Original& original, std::vector<KernelFamily>& all) {
   if (base == all.end()) return;
   if (snake_case(original.name) == original.family) {
     base->original_names.emplace_back(original.name);
+    if (!original.given.empty())
+      str_append(&base->summary, "; ", original.name, " is ", text_of(original.given));
   } else if (absl::StatusOr<KernelFamily> named = alias(original, *base); named.ok()) {
     all.push_back(*std::move(named));
   }
@@ -94,6 +141,20 @@ std::vector<KernelFamily> make_families() {
     all.push_back(
         family(Dequant{.format = f.format}, str_cat("dequantises ", f.ggml_name, " blocks, row after row")));
   }
+  for (const FormatInfo& f : kFormats) {
+    all.push_back(family(Gemv{.format = f.format},
+                         str_cat("multiplies a matrix of ", f.ggml_name, " blocks by a vector")));
+  }
+  for (const FormatInfo& f : kFormats) {
+    all.push_back(family(BatchedGemv{.format = f.format},
+                         str_cat("multiplies a matrix of ", f.ggml_name, " blocks by a few vectors")));
+  }
+  for (const FormatInfo& f : kFormats) {
+    all.push_back(
+        family(FusedGemv{.format = f.format, .format_b = f.format, .format_c = f.format},
+               str_cat("multiplies up to three matrices of ", f.ggml_name, " blocks by one vector")));
+  }
+  all.push_back(family(QuantizeQ8_1{}, "quantises activations to int8, 32 values a block"));
   all.push_back(family(Copy{}, "copies memory, the yardstick for kernels bound by memory"));
   all.push_back(family(Read{}, "reads memory and keeps nothing, the floor for kernels that write little"));
   for (const Original& original : originals()) add(original, all);

@@ -9,8 +9,6 @@ namespace {
 
 // Portable cluster sizes (CUDA C++ Programming Guide, "Thread Block Clusters").
 constexpr std::uint64_t kMaxClusterCtas = 8;
-// Clusters and programmatic dependent launch (CUDA C++ Programming Guide, "Compute Capabilities").
-constexpr Target kHopper = {90, false};
 
 absl::Status at_most(absl::string_view field, std::uint64_t value, std::uint64_t bound,
                      absl::string_view whose) {

@@ -1,0 +1,305 @@
+// Rows are dealt to warps: a row to one warp, or to several that add their sums in shared memory. A warp
+// walks along its row in spans, 32 parts of blocks or more; lane i takes the i-th part, so its loads and its
+// neighbours' are contiguous.
+
+#include "src/kernels/gemv/rows.h"
+
+#include <algorithm>
+
+#include "src/kernels/formats/shared_header.h"
+#include "src/kernels/formats/with_format.h"
+#include "src/kernels/parts/dependence.h"
+#include "src/kernels/parts/q8_1.h"
+#include "src/kernels/parts/reduce.h"
+
+namespace ptxgen::gemv {
+namespace {
+
+using parts::Bytes;
+
+constexpr u32 kChunkValues = 4096;  // of x, in shared memory
+constexpr u32 kQ8_1Bytes = sizeof(BlockQ8_1);
+// What registers leave room for: 64 or more a thread. Left to itself ptxas aims at more threads, and spills.
+// Every SM holds as many (CUDA C++ Programming Guide, technical specifications per compute capability).
+constexpr u32 kThreadsPerSm = 1024, kCtasPerSm = 16;
+
+// ---- Products of one part
+
+template <u32 W, class X>
+std::vector<Reg<f32>> load_floats(const X& x) {
+  std::vector<Reg<f32>> values;
+  if constexpr (W == 1) {
+    values.push_back(parts::load(at<f32>(x)));
+  } else {
+    for (u32 i = 0; i < W; i += 4) {
+      const auto four = parts::load_v4(at<f32>(x + i / 4));
+      values.insert(values.end(), four.begin(), four.end());
+    }
+  }
+  return values;
+}
+
+// acc + the part's values times the block's activations, which begin at x.
+template <class F, u32 W, Space S>
+Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base, const Ptr<S, const f32, 16>& x,
+                  Reg<f32> acc) {
+  constexpr u32 kStep = W == 1 ? 1 : 4;  // values in an element of the pointer
+  for (u32 r = 0; r < F::kRuns; ++r) {
+    const formats::Run<W>& run = part.runs[r];
+    const auto values = load_floats<W>(at<Bytes<4 * kStep>>(x) + base / kStep + r * F::kRunStride / kStep);
+    std::optional<Reg<f32>> product, sum;
+    for (u32 i = 0; i < W; ++i) {
+      const Reg<f32> q = parts::integer_to_f32(run.q[i / 4], i % 4, F::kBias, F::kSigned);
+      product = product ? fma_rn(q, values[i], *product) : q * values[i];
+      if (part.m) sum = sum ? *sum + values[i] : values[i];
+    }
+    acc = fma_rn(*product, run.scale ? run.scale->value() * part.d : part.d, acc);
+    if (part.m) acc = fma_rn(*sum, run.min ? run.min->value() * *part.m : *part.m, acc);
+  }
+  return acc;
+}
+
+// The same with int8 activations. A run lies within one of their blocks.
+template <class F, u32 W, Space S>
+Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base,
+                  const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x, Reg<f32> acc) {
+  for (u32 r = 0; r < F::kRuns; ++r) {
+    const u32 offset = r * F::kRunStride;
+    const auto block = x + (base >> 5) + offset / 32;
+    const Reg<f32> d = parts::d_of(parts::load(at<u32>(block)));
+    const auto q = parts::load_words<W / 4>(
+        at<std::byte>(at<Bytes<4>, 4>(block) + ((base & 31u) >> 2) + offset % 32 / 4));
+    const Reg<s32> sum = parts::sum_of_bytes(q);
+    const parts::Int8Run<W> run = {q, d, cvt_rn<f32>(sum) * d, parts::start_of<F>(sum, 1)};
+    acc = parts::add_product<F, W>(part, part.runs[r], run, acc);
+  }
+  return acc;
+}
+
+// ---- The walk along a row
+
+template <class F, u32 W>
+class RowWalk {
+  static constexpr u32 kParts = formats::parts_per_block<F>(W);
+  static constexpr u32 kSpanParts = std::max(32u, kParts);
+  static constexpr u32 kBlockValues = info(F::kFormat).block_values;
+
+ public:
+  static constexpr u32 kSpanBlocks = kSpanParts / kParts;
+
+  RowWalk(KernelBuilder& k, const RowPlan& plan, const Reg<u32>& lane, const Reg<u32>& first_span)
+      : k_(k), plan_(plan), lane_(lane), first_span_(first_span) {
+    for (u32 part = 0; part < kSpanParts; part += 32)
+      places_.push_back(F::template place<W>((lane + part) % kParts));
+  }
+
+  // Adds the blocks [first, first + count) of the row; x begins with the first one's activations.
+  template <class X>
+  void add(const formats::BlockPtr<F::kFormat>& row, u32 first, u32 count, const X& x, Var<f32>& acc) const {
+    const u32 spans = count / kSpanBlocks, rest = count % kSpanBlocks;
+    k_.for_(first_span_, spans, plan_.warps_per_row, [&](const Reg<u32>& span) {
+      const Reg<u32> block = span * kSpanBlocks + lane_ / kParts;
+      acc = add_span(row + block + first, x, block, acc);
+    });
+    if (rest == 0) return;
+    // A last span that is not full: lanes past the end take its last block, and add nothing.
+    k_.if_(first_span_ == spans % plan_.warps_per_row, [&] {
+      const Reg<u32> wanted = lane_ / kParts;
+      const Reg<u32> block = (min)(wanted, rest - 1) + spans * kSpanBlocks;
+      const Reg<f32> before = acc;
+      const Reg<f32> after = add_span(row + block + first, x, block, before);
+      acc = selp(after, before, wanted < rest);
+    });
+  }
+
+ private:
+  template <class Block, class X>
+  Reg<f32> add_span(const Block& block, const X& x, const Reg<u32>& index, Reg<f32> acc) const {
+    const auto activations = x_of_block(x, index);
+    const auto add_parts = [&](const auto& source) {
+      for (const auto& place : places_) {
+        const auto raw = F::template load<W>(source, place);
+        acc = add_part<F, W>(F::decode(raw, place, formats::Packing::kExact), place.base, activations, acc);
+      }
+    };
+    if (plan_.shared_headers) {
+      constexpr u32 kSharing = std::min(32u, kParts);
+      add_parts(formats::SharedHeader<F, Block>(block, lane_ % kSharing, lane_ / kSharing * kSharing));
+    } else {
+      add_parts(block);
+    }
+    return acc;
+  }
+
+  template <Space S>
+  static auto x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) {
+    return at<const f32>(at<Bytes<kBlockValues * 4>>(x) + block);
+  }
+  template <Space S>
+  static auto x_of_block(const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x, const Reg<u32>& block) {
+    return x + block * (kBlockValues / 32);
+  }
+
+  KernelBuilder& k_;
+  const RowPlan plan_;
+  const Reg<u32> lane_, first_span_;
+  std::vector<typename F::Place> places_;
+};
+
+// ---- Activations in shared memory, put there by all threads of the CTA
+
+void stage_floats(KernelBuilder& k, const GlobalPtr<const f32, 16>& x, const SharedPtr<f32, 16>& staged,
+                  u32 values, u32 threads) {
+  k.for_(k.tid_x(), values / 4, threads, [&](const Reg<u32>& i) {
+    const auto four = ld_global_nc_v4(at<f32>(at<Bytes<16>>(x) + i));
+    st_shared_v4(at<f32>(at<Bytes<16>>(staged) + i), four);
+  });
+}
+
+void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
+                const SharedPtr<Bytes<kQ8_1Bytes>, 4>& staged, u32 values, u32 threads) {
+  // Whole warps stay together for the shuffles; lanes past the end repeat the last 8 values.
+  const u32 units = values / 8;
+  k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
+    const Reg<u32> wanted = first + (k.tid_x() & 31u);
+    const Reg<u32> unit = (min)(wanted, units - 1);
+    const auto low = ld_global_nc_v4(at<f32>(at<Bytes<32>>(x) + unit));
+    const auto high = ld_global_nc_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
+    const parts::Quantized quantized =
+        parts::quantize({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
+    const Reg<s32> sum = parts::sum_over_lanes(parts::sum_of_bytes(quantized.q), 4);
+    k.if_(wanted < units, [&] { parts::store(k, quantized, sum, staged + (unit >> 2), unit & 3u); });
+  });
+}
+
+// ---- The kernel
+
+template <class F, u32 W>
+void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
+  const u32 blocks = gemv.k / info(F::kFormat).block_values;
+  k.maxntid(plan.threads());
+  k.minnctapersm(std::clamp(kThreadsPerSm / plan.threads(), 1u, kCtasPerSm));
+  const Reg<u32> lane = k.tid_x() & 31u;
+  const Reg<u32> warp = k.tid_x() >> 5;
+  const Reg<u32> row = k.ctaid_x() * plan.rows_per_cta + warp / plan.warps_per_row;
+  const RowWalk<F, W> walk(k, plan, lane, warp % plan.warps_per_row);
+  Var<f32> acc = k.var<f32>(0.f);
+  const auto weights = at<Bytes<info(F::kFormat).block_bytes>>(
+      assume_aligned<info(F::kFormat).alignment>(k.param(&Gemv::Args::weights)));
+  const auto x_bytes = k.param(&Gemv::Args::x);
+  const auto x = at<f32>(assume_aligned<16>(x_bytes));
+  const auto with_row = [&](auto&& body) {
+    const auto blocks_of_row = [&] { body(weights + cvt<u64>(row) * u64{blocks}); };
+    if (gemv.n % plan.rows_per_cta == 0) return blocks_of_row();
+    k.if_(row < gemv.n, blocks_of_row);
+  };
+
+  parts::launch_dependents(k);
+  parts::wait_for_predecessor(k);
+  if (plan.int8) {
+    if constexpr (W >= 4) {
+      if (gemv.x_type == Activations::kQ8_1) {
+        const auto quantized = at<Bytes<kQ8_1Bytes>>(assume_aligned<4>(x_bytes));
+        with_row([&](const auto& w) { walk.add(w, 0, blocks, quantized, acc); });
+      } else {
+        const SharedPtr<Bytes<kQ8_1Bytes>, 4> staged = at<Bytes<kQ8_1Bytes>>(k.dynamic_shared<u32>());
+        stage_q8_1(k, x, staged, gemv.k, plan.threads());
+        k.bar_sync(0);
+        const SharedPtr<const Bytes<kQ8_1Bytes>, 4> quantized = staged;
+        with_row([&](const auto& w) { walk.add(w, 0, blocks, quantized, acc); });
+      }
+    }
+  } else if (plan.x_from == XFrom::kGlobal) {
+    with_row([&](const auto& w) { walk.add(w, 0, blocks, x, acc); });
+  } else {
+    const u32 chunk = std::min(gemv.k, plan.x_from == XFrom::kShared ? gemv.k : kChunkValues);
+    const auto staged = k.dynamic_shared<f32, 16>();
+    const SharedPtr<const f32, 16> staged_x = staged;
+    for (u32 first = 0; first < gemv.k; first += chunk) {
+      const u32 values = std::min(chunk, gemv.k - first);
+      if (first > 0) k.bar_sync(0);
+      stage_floats(k, assume_aligned<16>(x + first), staged, values, plan.threads());
+      k.bar_sync(0);
+      constexpr u32 kBlockValues = info(F::kFormat).block_values;
+      with_row(
+          [&](const auto& w) { walk.add(w, first / kBlockValues, values / kBlockValues, staged_x, acc); });
+    }
+  }
+
+  const auto y = k.param(&Gemv::Args::y) + row;
+  const Reg<f32> sum = parts::lane_sum(acc);
+  if (plan.warps_per_row == 1) {
+    k.if_(lane == 0u && row < gemv.n, [&] { st_global(y, sum); });
+    return;
+  }
+  const auto sums = k.shared<f32>(plan.warps_per_row);
+  k.if_(lane == 0u, [&] { st_shared(sums + warp, sum); });
+  k.bar_sync(0);
+  k.if_(k.tid_x() == 0u, [&] {
+    Reg<f32> total = ld_shared(sums);
+    for (u32 i = 1; i < plan.warps_per_row; ++i) {
+      const Reg<f32> next = ld_shared(sums + i);
+      total = total + next;
+    }
+    st_global(y, total);
+  });
+}
+
+constexpr u32 kMaxStaged = kMaxStaticSharedBytes;  // what every target gives a CTA without opting in
+
+}  // namespace
+
+RowPlan row_plan(const Gemv& gemv) {
+  const u32 warps = gemv.num_warps ? gemv.num_warps : 4;
+  const u32 rows = gemv.outputs_per_block ? gemv.outputs_per_block : 8;
+  switch (gemv.schedule) {
+    case Schedule::kTiled: return {.rows_per_cta = rows, .x_from = XFrom::kShared};
+    case Schedule::kChunkedTiled: return {.rows_per_cta = rows, .x_from = XFrom::kSharedChunks};
+    case Schedule::kCoalesced: return {.shared_headers = true};
+    case Schedule::kWide: return {.warps_per_row = 8};
+    case Schedule::kVectorized: return {.width = 4};
+    case Schedule::kMultiWarp: return {.width = 4, .warps_per_row = warps};
+    case Schedule::kMultiWarpDp4a:
+      return {.width = 4, .warps_per_row = warps, .shared_headers = true, .int8 = true};
+    case Schedule::kHalfWarpDp4a: return {.width = 8, .warps_per_row = warps, .int8 = true};
+    case Schedule::kWarp:
+    case Schedule::kStream: break;
+  }
+  return {};
+}
+
+absl::Status check_rows(const Gemv& gemv) {
+  const RowPlan plan = row_plan(gemv);
+  const u64 bytes = row_shared_bytes(gemv);
+  if (bytes > kMaxStaged) {
+    return absl::InvalidArgumentError(
+        str_cat("k is ", gemv.k, "; schedule ", kEnumNames<Schedule>[static_cast<u32>(gemv.schedule)],
+                " keeps x in shared memory, ", bytes, " bytes of at most ", kMaxStaged, ": choose ",
+                plan.int8 ? "x_type q8_1" : "schedule chunked_tiled"));
+  }
+  return absl::OkStatus();
+}
+
+u64 row_shared_bytes(const Gemv& gemv) {
+  const RowPlan plan = row_plan(gemv);
+  if (plan.int8) return gemv.x_type == Activations::kQ8_1 ? 0 : u64{gemv.k} / 32 * kQ8_1Bytes;
+  switch (plan.x_from) {
+    case XFrom::kShared: return u64{gemv.k} * 4;
+    case XFrom::kSharedChunks: return u64{std::min(gemv.k, kChunkValues)} * 4;
+    case XFrom::kGlobal: break;
+  }
+  return 0;
+}
+
+void build_rows(KernelBuilder& k, const Gemv& gemv) {
+  const RowPlan plan = row_plan(gemv);
+  formats::with_format(gemv.format, [&]<class F>(std::type_identity<F>) {
+    switch (plan.width) {
+      case 4: return build<F, 4>(k, gemv, plan);
+      case 8: return build<F, 8>(k, gemv, plan);
+      default: return build<F, 1>(k, gemv, plan);
+    }
+  });
+}
+
+}  // namespace ptxgen::gemv

@@ -1,0 +1,345 @@
+// Weights depend on no earlier kernel. So a producer lane copies them into a ring in shared memory from the
+// first cycle on, while the kernel before this one still runs; the consumers wait for its end, take the
+// activations, and then only for weights.
+//
+// Work.   CTA c of a job's takes rows [c n / ctas, (c + 1) n / ctas): one contiguous range of bytes, in tiles
+// of
+//         whole rows. A part of a block, 64 or 32 values, goes to one lane; row_lanes neighbouring lanes
+//         share a row, a slice of its columns, and a warp takes the same slice of 32 / row_lanes rows at
+//         once. Warps are numbered slice + slices * group. A lane's columns are the same for all the CTA's
+//         rows: its activations stay in registers.
+// Sums.   Lanes of a row are added by shuffles, each slice leaves a partial sum per row in shared memory, and
+//         at the end these are added in the order of the slices.
+// Pace.   The next kernel's CTA starts where one of the kernel before this ended: just when this kernel's
+//         consumers fetch the activations, and these would queue behind a whole ring of its copies. So only
+//         in_flight tiles are on their way at once.
+// Next.   launch_dependents is issued at once, or when `trigger` tiles remain to be loaded: where the ring
+//         holds less than a CTA's share, the next kernel's ring may fill too early, and memory idle later.
+
+#include "src/kernels/gemv/stream.h"
+
+#include "src/kernels/formats/with_format.h"
+#include "src/kernels/gemv/stream_activations.h"
+#include "src/kernels/parts/ring.h"
+
+namespace ptxgen::gemv {
+namespace {
+
+using parts::Bytes;
+
+// Sums each of the values over `lanes` neighbouring lanes. While several remain, lanes swap halves of them
+// and keep one half each. Returns the number of the value in front, which lanes / values.size() neighbours
+// then hold. The order of additions depends on `lanes` alone.
+Reg<u32> exchange_sums(std::vector<Reg<f32>>& values, u32 lanes, const Reg<u32>& lane) {
+  KernelBuilder& k = *lane.kernel();
+  Reg<u32> index = k.constant<u32>(0);
+  for (u32 distance = lanes / 2; distance > 0; distance /= 2) {
+    const auto received = [&](const Reg<f32>& value) {
+      return shfl_sync_bfly(value, distance, 0x1fu, parts::kAllLanes);
+    };
+    const std::size_t half = values.size() / 2;
+    if (half == 0) {
+      const Reg<f32> other = received(values[0]);
+      values[0] = values[0] + other;
+      continue;
+    }
+    const Pred upper = (lane & distance) != 0u;
+    for (std::size_t i = 0; i < half; ++i) {
+      const Reg<f32> other = received(selp(values[i], values[i + half], upper));
+      values[i] = selp(values[i + half], values[i], upper) + other;
+    }
+    values.resize(half, values[0]);
+    index = index + selp(k.constant<u32>(static_cast<u32>(half)), k.constant<u32>(0), upper);
+  }
+  return index;
+}
+
+// silu(gate) * up, where silu(x) = x / (1 + exp(-x)).
+Reg<f32> swiglu(const Reg<f32>& gate, const Reg<f32>& up) {
+  constexpr f32 kMinusLog2E = -1.442695041f;
+  return gate * rcp_approx(ex2_approx(gate * kMinusLog2E) + 1.f) * up;
+}
+
+// One job, by the CTAs that have it.
+template <class F>
+class JobKernel {
+  static constexpr u32 W = kPartBytes<F>;
+  static constexpr u32 kBlockBytes = info(F::kFormat).block_bytes;
+  using Raw = typename F::template Raw<W>;
+
+ public:
+  JobKernel(KernelBuilder& k, const Stream& s, std::size_t job, const StreamPointers& pointers,
+            std::size_t first_matrix, const SharedPtr<std::byte, 16>& shared)
+      : k_(k),
+        s_(s),
+        job_(s.jobs[job]),
+        index_(job),
+        g_(stream_geometry(s, job)),
+        pointers_(pointers),
+        first_matrix_(first_matrix),
+        lane_(k.tid_x() & 31u),
+        warp_(k.tid_x() >> 5),
+        cta_(g_.first_cta ? k.ctaid_x() - g_.first_cta : k.ctaid_x()),
+        first_row_(cta_ * g_.least_rows + (min)(cta_, job_.n % g_.ctas)),
+        rows_(rows_of_cta()),
+        ring_(k, shared, s.plan.stages, g_.stage_bytes),
+        activations_(k, s_, g_, pointers_, assume_aligned<16>(shared + s.plan.stages * g_.stage_bytes),
+                     g_.consumers * 32),
+        partials_(at<f32>(
+            assume_aligned<16>(shared + (s.plan.stages * g_.stage_bytes + s.max_m * g_.activation_bytes)))) {}
+
+  void build() {
+    k_.if_(k_.tid_x() == g_.consumers * 32, [&] { begin(); });
+    k_.bar_sync(0);
+    k_.if_(
+        warp_ == g_.consumers, [&] { k_.if_(lane_ == 0u, [&] { produce(); }); },
+        [&] {
+          consume();
+          k_.bar_sync(1, g_.consumers * 32);
+          finish();
+        });
+  }
+
+ private:
+  Reg<u32> rows_of_cta() const {
+    const u32 more = job_.n % g_.ctas;
+    if (more == 0) return k_.constant<u32>(g_.least_rows);
+    return selp(k_.constant<u32>(g_.most_rows), k_.constant<u32>(g_.least_rows), cta_ < more);
+  }
+  Reg<u32> tiles() const {
+    if (g_.tiles(g_.least_rows) == g_.tiles(g_.most_rows)) return k_.constant<u32>(g_.tiles(g_.most_rows));
+    return (rows_ + (g_.tile_rows - 1)) / g_.tile_rows;
+  }
+
+  // ---- The producer: one lane
+
+  u32 in_flight() const {
+    const u32 most = std::min(s_.plan.stages, g_.tiles(g_.most_rows));
+    return s_.plan.in_flight ? std::min(s_.plan.in_flight, most) : most;
+  }
+
+  void begin() {
+    if (s_.plan.trigger == 0) parts::launch_dependents(k_);
+    ring_.init(g_.consumers);
+    for (u32 t = 0; t < in_flight(); ++t) {
+      const auto copy = [&] { copy_tile(k_.constant<u32>(t), k_.constant<u32>(t)); };
+      if (t < g_.tiles(g_.least_rows)) {
+        copy();
+      } else {
+        k_.if_(tiles() > t, copy);
+      }
+    }
+    if (s_.plan.trigger && in_flight() == g_.tiles(g_.most_rows)) parts::launch_dependents(k_);
+  }
+
+  // The other tiles: each when an earlier one has landed, and its stage is free.
+  void produce() {
+    const u32 first = in_flight();
+    const Reg<u32> end = tiles();
+    parts::Ring::Cursor landed = ring_.cursor(), freed = ring_.cursor();
+    const Reg<u32> trigger_at = (max)(end, s_.plan.trigger + first) - s_.plan.trigger;
+    const auto copy = [&](const Reg<u32>& tile, const Reg<u32>& stage) {
+      copy_tile(tile, stage);
+      if (s_.plan.trigger) k_.if_(tile == trigger_at, [&] { parts::launch_dependents(k_); });
+    };
+    k_.for_(first, (min)(end, s_.plan.stages), 1, [&](const Reg<u32>& tile) {
+      ring_.wait_full(landed);
+      landed.advance();
+      copy(tile, tile);
+    });
+    if (s_.plan.stages >= g_.tiles(g_.most_rows)) return;
+    k_.for_(s_.plan.stages, end, 1, [&](const Reg<u32>& tile) {
+      if (first < s_.plan.stages) {
+        ring_.wait_full(landed);
+        landed.advance();
+      }
+      ring_.wait_empty(freed);
+      copy(tile, freed.stage());
+      freed.advance();
+    });
+  }
+
+  const GlobalPtr<const std::byte, 16>& weights(u32 matrix) const {
+    return pointers_.weights[first_matrix_ + matrix];
+  }
+
+  void copy_tile(const Reg<u32>& tile, const Reg<u32>& stage) {
+    const Reg<u32> row = tile * g_.tile_rows;
+    const Reg<u32> bytes = (min)(rows_ - row, g_.tile_rows) * g_.row_bytes;
+    const Reg<u64> begin = cvt<u64>(first_row_ + row) * u64{g_.row_bytes};
+    if (!g_.whole_vectors) return copy_ragged(begin, bytes, stage);
+    const auto barrier = ring_.announce(stage, bytes * job_.matrices);
+    for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
+      cp_async_bulk_shared_global(assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes),
+                                  assume_aligned<16>(weights(matrix) + begin), bytes, barrier);
+    }
+  }
+
+  // Rows that begin or end within 16 bytes: all of these are copied where they belong to the weights. The
+  // last ones may be fewer, and are stored by hand before the stage is announced.
+  void copy_ragged(const Reg<u64>& begin, const Reg<u32>& bytes, const Reg<u32>& stage) {
+    const u64 total = u64{job_.n} * g_.row_bytes;
+    const u64 whole = total & ~u64{15};
+    const Reg<u64> from = begin & ~u64{15};
+    const Reg<u64> to = (begin + cvt<u64>(bytes) + u64{15}) & ~u64{15};
+    const Reg<u32> copied = cvt<u32>((min)(to, whole) - from);
+    const auto target = [&](u32 matrix) {
+      return assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes);
+    };
+    if (whole != total) {
+      k_.if_(to > whole, [&] {
+        for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
+          const auto tail = at<u16>(assume_aligned<2>(target(matrix) + copied));
+          const auto source = at<u16>(assume_aligned<2>(weights(matrix) + whole));
+          for (u32 i = 0; i < (total - whole) / 2; ++i) {
+            const Reg<u16> pair = ld_global_nc(source + i);
+            st_shared(tail + i, pair);
+          }
+          // The other half of a word that is read as one.
+          if (total % 4 != 0) st_shared(tail + (total - whole) / 2, k_.constant<u16>(0));
+        }
+      });
+    }
+    const auto barrier = ring_.announce(stage, copied * job_.matrices);
+    k_.if_(copied > 0u, [&] {
+      for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
+        cp_async_bulk_shared_global(target(matrix), assume_aligned<16>(weights(matrix) + from), copied,
+                                    barrier);
+      }
+    });
+  }
+
+  // ---- The consumers: warps
+
+  void consume() {
+    const u32 lanes = s_.plan.row_lanes;
+    const Reg<u32> slice = warp_ % g_.slices;
+    const Reg<u32> wanted = slice * lanes + (lane_ & (lanes - 1));
+    const Reg<u32> part = (min)(wanted, g_.row_parts - 1);  // past the row's end: with activations of zero
+    const Reg<u32> first_row = warp_ / g_.slices * (s_.plan.rows * g_.sets) + lane_ / lanes;  // of a tile
+    const Reg<u32> block_offset = part / kBlockParts<F> * kBlockBytes;
+    const typename F::Place place = F::template place<W>(part % kBlockParts<F>);
+    const Reg<u32> end = tiles();
+    parts::Ring::Cursor at_stage = ring_.cursor();
+
+    activations_.stage();
+    std::vector<std::vector<parts::Int8Run<W>>> x;
+    for (u32 m = 0; m < s_.max_m; ++m) x.push_back(activations_.load(m, part, wanted < g_.row_parts));
+
+    k_.for_(0u, end, 1, [&](const Reg<u32>& tile) {
+      ring_.wait_full(at_stage);
+      std::vector<Raw> raw;
+      for (u32 set = 0; set < s_.plan.rows; ++set) {
+        for (u32 matrix = 0; matrix < job_.matrices; ++matrix)
+          raw.push_back(load_row(at_stage, tile, first_row + set * g_.sets, matrix, block_offset, place));
+      }
+      ring_.release(at_stage, lane_);
+      at_stage.advance();
+      std::vector<Reg<f32>> sums;  // of [set][matrix][m]
+      for (const Raw& row : raw) {
+        const formats::Part<W> decoded = F::decode(row, place, formats::Packing::kInPlace);
+        for (const auto& runs : x) {
+          Reg<f32> sum = k_.constant<f32>(0.f);
+          for (u32 r = 0; r < F::kRuns; ++r)
+            sum = parts::add_product<F, W>(decoded, decoded.runs[r], runs[r], sum);
+          sums.push_back(sum);
+        }
+      }
+      const u32 values = static_cast<u32>(sums.size());
+      const u32 of_row = job_.matrices * s_.max_m;
+      const Reg<u32> value = exchange_sums(sums, lanes, lane_);
+      const Reg<u32> row = tile * g_.tile_rows + first_row + value / of_row * g_.sets;
+      k_.if_((lane_ & (lanes / values - 1)) == 0u && row < rows_, [&] {
+        st_shared(partials_ + ((slice * g_.most_rows + row) * of_row + value % of_row), sums[0]);
+      });
+    });
+  }
+
+  Raw load_row(const parts::Ring::Cursor& at_stage, const Reg<u32>& tile, const Reg<u32>& wanted, u32 matrix,
+               const Reg<u32>& block_offset, const typename F::Place& place) const {
+    // Rows past the CTA's last are that one again; their sums are not kept.
+    const Reg<u32> row = (min)(wanted, (min)(rows_ - tile * g_.tile_rows, g_.tile_rows) - 1u);
+    const Reg<u32> offset = row * g_.row_bytes + block_offset;
+    const Reg<u32> ragged = (first_row_ + tile * g_.tile_rows) * g_.row_bytes & 15u;
+    const auto stage = ring_.stage(at_stage.stage()) + matrix * g_.matrix_bytes;
+    using Block = formats::BlockPtr<F::kFormat, Space::kShared>;
+    const Block block = at<Bytes<kBlockBytes>>(
+        assume_aligned<Block::kAlign>(stage + (g_.whole_vectors ? offset : offset + ragged)));
+    return F::template load<W>(block, place);
+  }
+
+  // The sums of all slices, one output a thread.
+  void finish() {
+    const u32 of_row = job_.matrices * s_.max_m;
+    k_.for_(k_.tid_x(), rows_ * s_.max_m, g_.consumers * 32, [&](const Reg<u32>& i) {
+      const Reg<u32> row = i / s_.max_m;
+      const Reg<u32> m = i % s_.max_m;
+      const auto sum_of = [&](u32 matrix) {
+        const auto first = partials_ + (row * of_row + matrix * s_.max_m + m);
+        Reg<f32> sum = ld_shared(first);
+        for (u32 slice = 1; slice < g_.slices; ++slice) {
+          const Reg<f32> next = ld_shared(first + slice * g_.most_rows * of_row);
+          sum = sum + next;
+        }
+        return sum;
+      };
+      const auto store = [&] {
+        const Reg<u64> at_output = cvt<u64>(m) * u64{job_.n} + cvt<u64>(first_row_ + row);
+        const Reg<f32> sum = sum_of(0);
+        std::optional<Reg<f32>> result = sum;
+        if (job_.matrices == 2) result.emplace(swiglu(sum, sum_of(1)));
+        if (s_.residual && index_ == 0) {
+          const Reg<f32> before = ld_global(*pointers_.residual + at_output);
+          result.emplace(*result + before);
+        }
+        st_global(pointers_.y[index_] + at_output, *result);
+      };
+      if (pointers_.m) {
+        k_.if_(m < *pointers_.m, store);
+      } else {
+        store();
+      }
+    });
+  }
+
+  KernelBuilder& k_;
+  const Stream& s_;
+  const Stream::Job& job_;
+  const std::size_t index_;
+  const StreamGeometry g_;
+  const StreamPointers& pointers_;
+  const std::size_t first_matrix_;
+  const Reg<u32> lane_, warp_, cta_, first_row_, rows_;
+  const parts::Ring ring_;
+  const StagedActivations<F> activations_;
+  const SharedPtr<f32> partials_;
+};
+
+}  // namespace
+
+void build_stream(KernelBuilder& k, const Stream& s, const StreamPointers& pointers) {
+  if (!k.target().supports(kHopper)) {  // bulk copies; an instruction's own refusal names older targets first
+    return k.mistake(SourceLocation::current(),
+                     str_cat("schedule stream needs ", kHopper.to_string(), "; the kernel is built for ",
+                             k.target().to_string(), ". Choose a gemv of another schedule for this target"));
+  }
+  k.maxntid(static_cast<u32>(stream_shape(s).block.x));
+  k.minnctapersm(std::max(1u, s.plan.ctas_per_sm));
+  const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());
+  const auto build_job = [&](std::size_t job, std::size_t first_matrix) {
+    formats::with_format(s.jobs[job].format, [&]<class F>(std::type_identity<F>) {
+      JobKernel<F>(k, s, job, pointers, first_matrix, shared).build();
+    });
+  };
+  // if the CTA is of job 0: job 0; else if it is of job 1: ...
+  const auto from_job = [&](const auto& self, std::size_t job, std::size_t first_matrix) -> void {
+    if (job + 1 == s.jobs.size()) return build_job(job, first_matrix);
+    const StreamGeometry g = stream_geometry(s, job);
+    k.if_(
+        k.ctaid_x() < g.first_cta + g.ctas, [&] { build_job(job, first_matrix); },
+        [&] { self(self, job + 1, first_matrix + s.jobs[job].matrices); });
+  };
+  from_job(from_job, 0, 0);
+}
+
+}  // namespace ptxgen::gemv

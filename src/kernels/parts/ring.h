@@ -1,0 +1,83 @@
+// A ring of stages in shared memory between a producer that fills them by bulk copies and consumer warps that
+// read them (PTX ISA, mbarrier and cp.async.bulk; sm_90 and later). Tile t passes through stage t % stages.
+//
+// Each stage has two mbarriers. `full` completes a phase when the tile's bytes have arrived, `empty` when
+// every consumer warp has let go of the tile. The n-th use of a stage is phase n of both; a wait takes the
+// phase's parity, which a Cursor knows.
+#pragma once
+
+#include "ptxgen/kernel_builder.h"
+
+namespace ptxgen::parts {
+
+class Ring {
+ public:
+  // How far the producer or a consumer has come: the stage, and the parity of its phase.
+  class Cursor {
+   public:
+    Cursor(KernelBuilder& k, u32 stages)
+        : k_(k), stages_(stages), stage_(k.var<u32>(0u)), parity_(k.var<u32>(0u)) {}
+    Reg<u32> stage() const { return stage_; }
+    Reg<u32> parity() const { return parity_; }
+    void advance() {
+      const Reg<u32> next = stage_ + 1u;
+      const Pred wraps = next == stages_;
+      stage_ = selp(k_.constant<u32>(0), next, wraps);
+      parity_ = parity_ ^ selp(k_.constant<u32>(1), k_.constant<u32>(0), wraps);
+    }
+
+   private:
+    KernelBuilder& k_;
+    u32 stages_;
+    Var<u32> stage_, parity_;
+  };
+
+  // The stages begin at `data`.
+  Ring(KernelBuilder& k, const SharedPtr<std::byte, 16>& data, u32 stages, u32 stage_bytes)
+      : k_(k),
+        data_(data),
+        full_(k.shared<MBarrier>(stages)),
+        empty_(k.shared<MBarrier>(stages)),
+        stages_(stages),
+        stage_bytes_(stage_bytes) {}
+
+  u32 stages() const { return stages_; }
+  Cursor cursor() const { return Cursor(k_, stages_); }
+  SharedPtr<std::byte, 16> stage(u32 s) const { return assume_aligned<16>(data_ + s * stage_bytes_); }
+  SharedPtr<std::byte, 16> stage(const Reg<u32>& s) const {
+    return assume_aligned<16>(data_ + s * stage_bytes_);
+  }
+
+  // By one thread, before any other touches the ring; a barrier of the CTA must follow.
+  void init(u32 consumer_warps) const {
+    for (u32 s = 0; s < stages_; ++s) {
+      mbarrier_init(full_ + s, 1u);
+      mbarrier_init(empty_ + s, consumer_warps);
+    }
+    k_.fence_mbarrier_init_release_cluster();
+  }
+
+  // The producer announces `bytes` of a tile, all by one thread, and starts the copies that bring them.
+  template <class Stage>
+  SharedPtr<MBarrier> announce(const Stage& s, const In<u32>& bytes) const {
+    const SharedPtr<MBarrier> barrier = full_ + s;
+    mbarrier_arrive_expect_tx(barrier, bytes);
+    return barrier;
+  }
+  // Until the consumers have let go of what the stage held before.
+  void wait_empty(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity()); }
+  void wait_full(const Cursor& c) const { k_.mbarrier_wait_parity(full_ + c.stage(), c.parity()); }
+  // By whole warps, when no lane will read the stage again.
+  void release(const Cursor& c, const Reg<u32>& lane) const {
+    k_.bar_warp_sync(0xffffffffu);
+    k_.if_(lane == 0u, [&] { mbarrier_arrive(empty_ + c.stage()); });
+  }
+
+ private:
+  KernelBuilder& k_;
+  SharedPtr<std::byte, 16> data_;
+  SharedPtr<MBarrier> full_, empty_;
+  u32 stages_, stage_bytes_;
+};
+
+}  // namespace ptxgen::parts
