@@ -1,11 +1,13 @@
 #include "src/reference/operation.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <vector>
 
 #include "ptxgen/kernels.h"
 #include "src/reference/dequantize.h"
+#include "src/reference/gemv_operation.h"
 #include "src/reference/generate.h"
 
 namespace ptxgen::reference {
@@ -193,6 +195,14 @@ absl::StatusOr<std::unique_ptr<Operation>> operation_of(const KernelType& kernel
   if (kernel.get_if<Copy>()) return std::make_unique<CopyOperation>(std::move(arguments));
   if (kernel.get_if<Read>())
     return std::make_unique<ReadOperation>(std::move(arguments), static_cast<u32>(values[2]));
+  if (kernel.get_if<QuantizeQ8_1>()) return quantize_operation(std::move(arguments));
+  if (const auto* gemv = kernel.get_if<Gemv>()) return gemv_operation(*gemv, std::move(arguments));
+  if (const auto* batched = kernel.get_if<BatchedGemv>())
+    return gemv_operation(*batched, std::move(arguments));
+  if (const auto* fused = kernel.get_if<FusedGemv>()) {
+    const float epsilon = std::bit_cast<float>(static_cast<u32>(values.back()));
+    return gemv_operation(*fused, std::move(arguments), epsilon);
+  }
   return absl::UnimplementedError(str_cat("there is no reference for ", kernel->name(),
                                           "; run it with `ptxgen run` and compare its results"));
 }
