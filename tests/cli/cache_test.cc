@@ -115,7 +115,7 @@ TEST_CASE("a pack has the kernels of a model", "[cli]") {
   const Command command;
   const std::string output = in_folder(command, "layer.ptxpack");
   const json report = command.run_json({"pack", "--gguf", data_path("layer.gguf"), "--constant",
-                                        "out_type=bf16", "--target", "sm_89", "-o", output});
+                                        "out_type=bf16", "--target", "sm_90a", "-o", output});
   REQUIRE_FALSE(report["entries"].empty());
   bool dequant = false;
   for (const json& row : report["entries"]) {

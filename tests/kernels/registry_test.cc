@@ -3,6 +3,7 @@
 
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
+#include "ptxgen/gemv.h"
 #include "ptxgen/kernels.h"
 #include "tests/support/catch.h"
 
@@ -22,6 +23,14 @@ std::string refusal(std::string_view name, const FieldValues& values) {
   return std::string(kernel.status().message());
 }
 
+// Schedule stream begins with bulk copies and waits that sm_90 has; all else is for every target.
+Target expected_lowest(const KernelType& defaults) {
+  const auto* gemv = defaults.get_if<Gemv>();
+  const bool streams = (gemv && gemv->schedule == Schedule::kStream) || defaults.get_if<BatchedGemv>() ||
+                       defaults.get_if<FusedGemv>();
+  return streams ? Target{90, false} : kBaseTarget;
+}
+
 TEST_CASE("kernel names are unique and in snake case", "[kernels]") {
   std::set<std::string> names;
   for (const KernelFamily& family : kernel_families()) {
@@ -30,12 +39,12 @@ TEST_CASE("kernel names are unique and in snake case", "[kernels]") {
     CHECK(std::all_of(family.name.begin(), family.name.end(),
                       [](char c) { return c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }));
     CHECK_FALSE(family.summary.empty());
-    CHECK(family.lowest_target() == kBaseTarget);
+    CHECK(family.lowest_target() == expected_lowest(family.defaults));
     CHECK(family.defaults->validate().ok());
     CHECK_FALSE(family.fields.empty());
     CHECK(&found(family.name) == &family);
   }
-  CHECK(names.size() == 13);
+  CHECK(names.size() == 65);  // 44, and 21 that are only the original's
 }
 
 TEST_CASE("every format has a dequantisation under its name", "[kernels]") {
@@ -48,16 +57,141 @@ TEST_CASE("every format has a dequantisation under its name", "[kernels]") {
   }
 }
 
-TEST_CASE("the names of the Rust original lead to what they were", "[kernels]") {
-  const std::pair<std::string, std::string> kNames[] = {
-      {"Q4KDequant", "q4k_dequant"}, {"Q6KDequant", "q6k_dequant"}, {"Q4KDequantFp16", "q4k_dequant_fp16"}};
-  for (const auto& [original, name] : kNames) {
-    CHECK(found(name).original_names == std::vector<std::string>{original});
+TEST_CASE("every format has its products under their names", "[kernels]") {
+  for (const FormatInfo& format : kFormats) {
+    const auto check = [&](const std::string& name, const KernelType& kernel) {
+      CHECK(found(name).defaults == kernel);
+      CHECK(found(name).defaults->name() == name);
+    };
+    check(str_cat(format.name, "_gemv"), Gemv{.format = format.format});
+    check(str_cat(format.name, "_batched_gemv"), BatchedGemv{.format = format.format});
+    check(str_cat(format.name, "_fused_gemv"),
+          FusedGemv{.format = format.format, .format_b = format.format, .format_c = format.format});
   }
-  CHECK(found("q4k_dequant_fp16").summary == "q4k_dequant with out_type=f16");
+}
+
+struct Original {
+  std::string name;        // in the Rust original
+  std::string snake_case;  // here
+  KernelType kernel;       // with the defaults
+  std::string summary;     // what it begins or ends with
+};
+
+const Gemv of_schedule(Format format, Schedule schedule) {
+  return {.format = format, .schedule = schedule};
+}
+
+std::vector<Original> originals() {
+  constexpr Format kQ4K = Format::kQ4_K, kQ6K = Format::kQ6_K;
+  const auto own = [](Format f) { return Gemv{.format = f}; };
+  const FusedGemv rms = {.norm = Norm::kRms}, swiglu = {.n_b = 4096, .combine = Combine::kSwiglu},
+                  pair = {.n_b = 4096};
+  return {
+      {"Q4KDequant", "q4k_dequant", Dequant{.format = kQ4K}, "dequantises q4_K blocks, row after row"},
+      {"Q6KDequant", "q6k_dequant", Dequant{.format = kQ6K}, "dequantises q6_K blocks, row after row"},
+      {"Q4KDequantFp16", "q4k_dequant_fp16", Dequant{.format = kQ4K, .out_type = OutType::kF16},
+       "q4k_dequant with out_type=f16"},
+      {"Q4KGemv", "q4k_gemv", own(kQ4K), "; Q4KGemv is schedule=warp"},
+      {"Q5KGemv", "q5k_gemv", own(Format::kQ5_K), "; Q5KGemv is schedule=warp"},
+      {"Q6KGemv", "q6k_gemv", own(kQ6K), "; Q6KGemv is schedule=warp"},
+      {"Q8_0Gemv", "q8_0_gemv", own(Format::kQ8_0), "; Q8_0Gemv is schedule=warp"},
+      {"Q5_0Gemv", "q5_0_gemv", own(Format::kQ5_0), "; Q5_0Gemv is schedule=warp"},
+      {"Q4_0Gemv", "q4_0_gemv", own(Format::kQ4_0), "; Q4_0Gemv is schedule=warp"},
+      {"Q4_1Gemv", "q4_1_gemv", own(Format::kQ4_1), "; Q4_1Gemv is schedule=warp"},
+      {"TiledQ4KGemv", "tiled_q4k_gemv", of_schedule(kQ4K, Schedule::kTiled), "q4k_gemv with schedule=tiled"},
+      {"ChunkedTiledQ4KGemv", "chunked_tiled_q4k_gemv", of_schedule(kQ4K, Schedule::kChunkedTiled),
+       "q4k_gemv with schedule=chunked_tiled"},
+      {"CoalescedQ4KGemv", "coalesced_q4k_gemv", of_schedule(kQ4K, Schedule::kCoalesced),
+       "q4k_gemv with schedule=coalesced"},
+      {"CoalescedQ6KGemv", "coalesced_q6k_gemv", of_schedule(kQ6K, Schedule::kCoalesced),
+       "q6k_gemv with schedule=coalesced"},
+      {"WideQ4KGemv", "wide_q4k_gemv", of_schedule(kQ4K, Schedule::kWide), "q4k_gemv with schedule=wide"},
+      {"VectorizedQ4KGemv", "vectorized_q4k_gemv", of_schedule(kQ4K, Schedule::kVectorized),
+       "q4k_gemv with schedule=vectorized"},
+      {"MwvQ4KGemv", "mwv_q4k_gemv", of_schedule(kQ4K, Schedule::kMultiWarp),
+       "q4k_gemv with schedule=multi_warp"},
+      {"MwvQ6KGemv", "mwv_q6k_gemv", of_schedule(kQ6K, Schedule::kMultiWarp),
+       "q6k_gemv with schedule=multi_warp"},
+      {"MwvDp4aQ4KGemv", "mwv_dp4a_q4k_gemv", of_schedule(kQ4K, Schedule::kMultiWarpDp4a),
+       "q4k_gemv with schedule=multi_warp_dp4a"},
+      {"Dp4aQ6KGemv", "dp4a_q6k_gemv", of_schedule(kQ6K, Schedule::kMultiWarpDp4a),
+       "q6k_gemv with schedule=multi_warp_dp4a"},
+      {"HwDp4aQ4KGemv", "hw_dp4a_q4k_gemv", of_schedule(kQ4K, Schedule::kHalfWarpDp4a),
+       "q4k_gemv with schedule=half_warp_dp4a"},
+      {"HwDp4aQ6KGemv", "hw_dp4a_q6k_gemv", of_schedule(kQ6K, Schedule::kHalfWarpDp4a),
+       "q6k_gemv with schedule=half_warp_dp4a"},
+      {"InlineQ8Dp4aQ4KGemv", "inline_q8_dp4a_q4k_gemv", of_schedule(kQ4K, Schedule::kHalfWarpDp4a),
+       "q4k_gemv with schedule=half_warp_dp4a x_type=f32"},
+      {"BatchedQ4KGemv", "batched_q4k_gemv", BatchedGemv{}, "another name of q4k_batched_gemv"},
+      {"BatchedQ6KGemv", "batched_q6k_gemv", BatchedGemv{.format = kQ6K}, "another name of q6k_batched_gemv"},
+      {"BatchedHwDp4aQ4KGemv", "batched_hw_dp4a_q4k_gemv", BatchedGemv{}, "another name of q4k_batched_gemv"},
+      {"MultiWarpBatchedQ4KGemv", "multi_warp_batched_q4k_gemv", BatchedGemv{},
+       "another name of q4k_batched_gemv"},
+      {"FusedRmsNormQ4KGemv", "fused_rms_norm_q4k_gemv", rms, "q4k_fused_gemv with norm=rms"},
+      {"FusedGateUpSwigluHwDp4aQ4KGemv", "fused_gate_up_swiglu_hw_dp4a_q4k_gemv", swiglu,
+       "q4k_fused_gemv with combine=swiglu n_b=4096"},
+      {"FusedKVHwDp4aQ4KGemv", "fused_kv_hw_dp4a_q4k_gemv", pair, "q4k_fused_gemv with n_b=4096"},
+      {"Q8Quantize", "q8_quantize", QuantizeQ8_1{}, "another name of quantize_q8_1"},
+  };
+}
+
+TEST_CASE("the names of the Rust original lead to what they were", "[kernels]") {
+  std::set<std::string> names;
+  for (const Original& original : originals()) {
+    CAPTURE(original.name);
+    const KernelFamily& family = found(original.snake_case);
+    CHECK(family.original_names == std::vector<std::string>{original.name});
+    CHECK(family.defaults == original.kernel);
+    const auto made = family.make({});
+    REQUIRE(made.ok());
+    CHECK(*made == original.kernel);
+    const bool alias = family.defaults->name() != family.name;
+    CHECK((alias ? family.summary == original.summary : absl::EndsWith(family.summary, original.summary)));
+    names.insert(original.name);
+  }
+  for (const KernelFamily& family : kernel_families()) {
+    for (const std::string& name : family.original_names) CHECK(names.count(name) == 1);
+  }
+}
+
+TEST_CASE("what makes a kernel of the Rust original is fixed, and the rest to choose", "[kernels]") {
   const auto half = found("q4k_dequant_fp16").make({{"k", "512"}, {"n", "9"}});
   REQUIRE(half.ok());
   CHECK(*half == KernelType(Dequant{Format::kQ4_K, 512, 9, OutType::kF16}));
+
+  const auto mwv = found("mwv_q6k_gemv").make({{"k", "512"}, {"num_warps", "2"}});
+  REQUIRE(mwv.ok());
+  CHECK(*mwv == KernelType(Gemv{
+                    .format = Format::kQ6_K, .k = 512, .schedule = Schedule::kMultiWarp, .num_warps = 2}));
+  CHECK(absl::StartsWith(refusal("mwv_q6k_gemv", {{"schedule", "wide"}}),
+                         "mwv_q6k_gemv has no constant 'schedule'; it has k, n, x_type, num_warps, "));
+  CHECK(absl::StartsWith(refusal("inline_q8_dp4a_q4k_gemv", {{"x_type", "q8_1"}}),
+                         "inline_q8_dp4a_q4k_gemv has no constant 'x_type'; it has k, n, num_warps, "));
+  CHECK(absl::StartsWith(refusal("fused_rms_norm_q4k_gemv", {{"norm", "none"}}),
+                         "fused_rms_norm_q4k_gemv has no constant 'norm'; it has k, n, n_b, "));
+
+  const auto gate_up =
+      found("fused_gate_up_swiglu_hw_dp4a_q4k_gemv").make({{"n", "11008"}, {"n_b", "11008"}});
+  REQUIRE(gate_up.ok());
+  CHECK(*gate_up == KernelType(FusedGemv{.n = 11008, .n_b = 11008, .combine = Combine::kSwiglu}));
+  CHECK(absl::StartsWith(refusal("fused_gate_up_swiglu_hw_dp4a_q4k_gemv", {{"n", "11008"}}),
+                         "n_b is 4096 and format_b q4k; combine swiglu takes two matrices"));
+
+  const auto warp = found("q4k_gemv").make({{"schedule", "warp"}});
+  REQUIRE(warp.ok());
+  CHECK(*warp == KernelType(of_schedule(Format::kQ4_K, Schedule::kWarp)));
+}
+
+TEST_CASE("every family lists the defaults that it has", "[kernels]") {
+  for (const KernelFamily& family : kernel_families()) {
+    for (const FieldInfo& field : family.fields) {
+      CAPTURE(family.name, field.name);
+      const std::string written = str_cat(" ", field.name, "=", field.default_value, " ");
+      const bool left_out = field.optional && field.default_value == "0";
+      CHECK(absl::StrContains(family.defaults->text() + " ",
+                              left_out ? str_cat(" ", field.name, "=") : written) != left_out);
+    }
+  }
 }
 
 TEST_CASE("a kernel is made of the constants given and the defaults", "[kernels]") {
@@ -67,12 +201,6 @@ TEST_CASE("a kernel is made of the constants given and the defaults", "[kernels]
   CHECK((*kernel)->text() == "q6k_dequant k=11008 n=32001 out_type=bf16");
   CHECK(*found("q6k_dequant").make({}) == found("q6k_dequant").defaults);
   CHECK(*found("copy").make({{"vectors", "77"}}) == KernelType(Copy{.vectors = 77}));
-
-  // Listed as what they are when nothing is given.
-  for (const FieldInfo& field : found("q6k_dequant").fields) {
-    CHECK(absl::StrContains(found("q6k_dequant").defaults->text(),
-                            str_cat(field.name, "=", field.default_value)));
-  }
 }
 
 TEST_CASE("constants that a kernel does not have or take are refused", "[kernels]") {
@@ -104,7 +232,8 @@ TEST_CASE("an unknown name gets the nearest ones", "[kernels]") {
   CHECK(absl::StrContains(suggestion("q6k_dequan"), "did you mean 'q6k_dequant'?"));
   CHECK(absl::StrContains(suggestion("Q8_0_dequant"), "did you mean 'q8_0_dequant'?"));
   CHECK(absl::StrContains(suggestion("q4k_dequant_f16"), "did you mean 'q4k_dequant_fp16'?"));
-  CHECK(absl::StrContains(suggestion("cp"), "did you mean 'copy'?"));
+  CHECK(absl::StrContains(suggestion("cpy"), "did you mean 'copy'?"));
+  CHECK(absl::StrContains(suggestion("cp"), "did you mean 'copy', '"));
   CHECK_FALSE(suggestion("").empty());
 }
 
