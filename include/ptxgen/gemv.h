@@ -157,10 +157,29 @@ struct PTXGEN_API Gemv {
 // y[m][n] = x[m][k] W[n][k]^T for few rows of x, weights read once. m is an argument: one kernel serves all m
 // up to max_m. The sums of a row do not depend on the other rows, nor on max_m within one schedule.
 enum class BatchedSchedule : u8 {
-  kStream,  // Schedule::kStream with the activations of all rows in registers: max_m up to 4
+  kStream,     // Schedule::kStream with the activations of all rows in registers: max_m up to 4
+  kMma,        // int8 tensor cores, 16 rows of weights by 8 of x; weights as in stream; sm_90 and later
+  kMmaDirect,  // the same with weights loaded from global memory by the threads that need them; sm_80 and
+               // later
 };
 template <>
-inline constexpr std::array<std::string_view, 1> kEnumNames<BatchedSchedule> = {"stream"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<BatchedSchedule> = {"stream", "mma",
+                                                                                "mma_direct"};
+
+// What schedules mma and mma_direct divide besides. They take of StreamPlan ctas, stages, in_flight, trigger
+// and ctas_per_sm, where a tile is 16 rows by `chunk` blocks. ctas == 0 leaves these to the kernel, too.
+struct MmaPlan {
+  u32 columns = 0;  // rows of x that a CTA takes: 8 or 16. Where max_m is more, several CTAs share weights
+  u32 warps = 0;    // that share the rows of weights of a CTA, each with its columns of them
+  u32 chunk = 0;    // blocks of a row in a stage
+
+  static constexpr auto fields() {
+    return std::tuple(
+        optional_field("columns", &MmaPlan::columns, "mma*: rows of x a CTA", {8, 16, 8}),
+        optional_field("warps", &MmaPlan::warps, "mma*: warps that share a row of weights", {1, 31}),
+        optional_field("chunk", &MmaPlan::chunk, "mma: blocks of a row in a stage", {1, 1u << 19}));
+  }
+};
 
 struct PTXGEN_API BatchedGemv {
   Format format = Format::kQ4_K;
@@ -170,14 +189,16 @@ struct PTXGEN_API BatchedGemv {
   BatchedSchedule schedule = BatchedSchedule::kStream;
   Activations x_type = Activations::kF32;
   StreamPlan plan = {};
+  MmaPlan mma_plan = {};
 
   static constexpr auto fields() {
     return std::tuple(field("k", &BatchedGemv::k, "values in a row", &BatchedGemv::k_bounds),
                       field("n", &BatchedGemv::n, "rows of weights", {1, 1u << 28}),
-                      field("max_m", &BatchedGemv::max_m, "most rows of x, a power of two", {1, 4}),
+                      field("max_m", &BatchedGemv::max_m, "most rows of x, a power of two", {1, 16}),
                       field("schedule", &BatchedGemv::schedule, "who reads what"),
                       field("x_type", &BatchedGemv::x_type, "type of the activations"),
-                      fields_of(&BatchedGemv::plan), fixed_field("format", &BatchedGemv::format));
+                      fields_of(&BatchedGemv::plan), fields_of(&BatchedGemv::mma_plan),
+                      fixed_field("format", &BatchedGemv::format));
   }
   struct Args {
     DevicePtr<const std::byte, 16> weights;

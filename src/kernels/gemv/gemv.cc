@@ -1,5 +1,6 @@
 #include "ptxgen/gemv.h"
 
+#include "src/kernels/gemv/mma.h"
 #include "src/kernels/gemv/rows.h"
 #include "src/kernels/gemv/stream.h"
 
@@ -27,6 +28,13 @@ gemv::Stream stream_of(const BatchedGemv& g) {
   s.max_m = g.max_m;
   s.x_type = g.x_type;
   return with_plan(std::move(s), g.plan);
+}
+
+gemv::Mma mma_of(const BatchedGemv& g) {
+  gemv::Mma s{g.format, g.n,       g.k, g.max_m, g.x_type, g.schedule == BatchedSchedule::kMmaDirect,
+              g.plan,   g.mma_plan};
+  if (g.plan.ctas == 0) gemv::default_mma_plan(s);
+  return s;
 }
 
 gemv::Stream stream_of(const FusedGemv& g) {
@@ -99,24 +107,33 @@ std::string BatchedGemv::name() const {
 }
 
 absl::Status BatchedGemv::validate() const {
-  if ((max_m & (max_m - 1)) != 0)
-    return absl::InvalidArgumentError(str_cat("max_m is ", max_m, "; it must be a power of two"));
+  const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
+  if ((max_m & (max_m - 1)) != 0) return refuse(str_cat("max_m is ", max_m, "; it must be a power of two"));
+  if (schedule != BatchedSchedule::kStream) return gemv::check_mma(mma_of(*this));
+  if (!equal_fields(mma_plan, MmaPlan{}))
+    return refuse("columns, warps or chunk is given with schedule stream; they belong to mma and mma_direct");
+  if (max_m > 4) return refuse(str_cat("max_m is ", max_m, "; schedule stream takes up to 4, mma up to 16"));
   return gemv::check_stream(stream_of(*this));
 }
 
 LaunchShape BatchedGemv::launch_shape(const Args& args) const {
-  LaunchShape shape = gemv::stream_shape(stream_of(*this));
+  LaunchShape shape = schedule == BatchedSchedule::kStream ? gemv::stream_shape(stream_of(*this))
+                                                           : gemv::mma_shape(mma_of(*this), args.m);
   if (args.m == 0) shape.grid = {0};
   if (args.m > max_m) shape.grid = {kMaxGrid.x + 1};
   return shape;
 }
 
 void BatchedGemv::build(KernelBuilder& b) const {
-  gemv::build_stream(b, stream_of(*this),
-                     {.weights = {b.param(&Args::weights)},
-                      .x = b.param(&Args::x),
-                      .y = {b.param(&Args::y)},
-                      .m = b.param(&Args::m)});
+  const auto weights = b.param(&Args::weights);
+  const auto x = b.param(&Args::x);
+  const auto y = b.param(&Args::y);
+  const Reg<u32> m = b.param(&Args::m);
+  if (schedule == BatchedSchedule::kStream) {
+    gemv::build_stream(b, stream_of(*this), {.weights = {weights}, .x = x, .y = {y}, .m = m});
+  } else {
+    gemv::build_mma(b, mma_of(*this), {weights, x, y, m});
+  }
 }
 
 std::string FusedGemv::name() const {

@@ -19,8 +19,8 @@
 #include "src/kernels/gemv/stream.h"
 
 #include "src/kernels/formats/with_format.h"
+#include "src/kernels/gemv/producer.h"
 #include "src/kernels/gemv/stream_activations.h"
-#include "src/kernels/parts/ring.h"
 
 namespace ptxgen::gemv {
 namespace {
@@ -113,50 +113,23 @@ class JobKernel {
 
   // ---- The producer: one lane
 
-  u32 in_flight() const {
-    const u32 most = std::min(s_.plan.stages, g_.tiles(g_.most_rows));
-    return s_.plan.in_flight ? std::min(s_.plan.in_flight, most) : most;
+  Producer producer() const {
+    return {k_,
+            ring_,
+            g_.tiles(g_.least_rows),
+            g_.tiles(g_.most_rows),
+            tiles(),
+            s_.plan.in_flight,
+            s_.plan.trigger};
   }
-
   void begin() {
-    if (s_.plan.trigger == 0) parts::launch_dependents(k_);
+    const Producer order = producer();
+    order.allow_next_at_once();
     ring_.init(g_.consumers);
-    for (u32 t = 0; t < in_flight(); ++t) {
-      const auto copy = [&] { copy_tile(k_.constant<u32>(t), k_.constant<u32>(t)); };
-      if (t < g_.tiles(g_.least_rows)) {
-        copy();
-      } else {
-        k_.if_(tiles() > t, copy);
-      }
-    }
-    if (s_.plan.trigger && in_flight() == g_.tiles(g_.most_rows)) parts::launch_dependents(k_);
+    order.begin([&](const Reg<u32>& tile, const Reg<u32>& stage) { copy_tile(tile, stage); });
   }
-
-  // The other tiles: each when an earlier one has landed, and its stage is free.
   void produce() {
-    const u32 first = in_flight();
-    const Reg<u32> end = tiles();
-    parts::Ring::Cursor landed = ring_.cursor(), freed = ring_.cursor();
-    const Reg<u32> trigger_at = (max)(end, s_.plan.trigger + first) - s_.plan.trigger;
-    const auto copy = [&](const Reg<u32>& tile, const Reg<u32>& stage) {
-      copy_tile(tile, stage);
-      if (s_.plan.trigger) k_.if_(tile == trigger_at, [&] { parts::launch_dependents(k_); });
-    };
-    k_.for_(first, (min)(end, s_.plan.stages), 1, [&](const Reg<u32>& tile) {
-      ring_.wait_full(landed);
-      landed.advance();
-      copy(tile, tile);
-    });
-    if (s_.plan.stages >= g_.tiles(g_.most_rows)) return;
-    k_.for_(s_.plan.stages, end, 1, [&](const Reg<u32>& tile) {
-      if (first < s_.plan.stages) {
-        ring_.wait_full(landed);
-        landed.advance();
-      }
-      ring_.wait_empty(freed);
-      copy(tile, freed.stage());
-      freed.advance();
-    });
+    producer().rest([&](const Reg<u32>& tile, const Reg<u32>& stage) { copy_tile(tile, stage); });
   }
 
   const GlobalPtr<const std::byte, 16>& weights(u32 matrix) const {
@@ -175,38 +148,15 @@ class JobKernel {
     }
   }
 
-  // Rows that begin or end within 16 bytes: all of these are copied where they belong to the weights. The
-  // last ones may be fewer, and are stored by hand before the stage is announced.
   void copy_ragged(const Reg<u64>& begin, const Reg<u32>& bytes, const Reg<u32>& stage) {
-    const u64 total = u64{job_.n} * g_.row_bytes;
-    const u64 whole = total & ~u64{15};
-    const Reg<u64> from = begin & ~u64{15};
-    const Reg<u64> to = (begin + cvt<u64>(bytes) + u64{15}) & ~u64{15};
-    const Reg<u32> copied = cvt<u32>((min)(to, whole) - from);
+    const RaggedCopy ragged(k_, u64{job_.n} * g_.row_bytes, begin, bytes);
+    const auto source = [&](u32 matrix) { return weights(matrix); };
     const auto target = [&](u32 matrix) {
       return assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes);
     };
-    if (whole != total) {
-      k_.if_(to > whole, [&] {
-        for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
-          const auto tail = at<u16>(assume_aligned<2>(target(matrix) + copied));
-          const auto source = at<u16>(assume_aligned<2>(weights(matrix) + whole));
-          for (u32 i = 0; i < (total - whole) / 2; ++i) {
-            const Reg<u16> pair = ld_global_nc(source + i);
-            st_shared(tail + i, pair);
-          }
-          // The other half of a word that is read as one.
-          if (total % 4 != 0) st_shared(tail + (total - whole) / 2, k_.constant<u16>(0));
-        }
-      });
-    }
-    const auto barrier = ring_.announce(stage, copied * job_.matrices);
-    k_.if_(copied > 0u, [&] {
-      for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
-        cp_async_bulk_shared_global(target(matrix), assume_aligned<16>(weights(matrix) + from), copied,
-                                    barrier);
-      }
-    });
+    ragged.store_tail(job_.matrices, source, target);
+    const auto barrier = ring_.announce(stage, ragged.bytes() * job_.matrices);
+    ragged.copy(job_.matrices, source, target, barrier);
   }
 
   // ---- The consumers: warps
@@ -318,11 +268,6 @@ class JobKernel {
 }  // namespace
 
 void build_stream(KernelBuilder& k, const Stream& s, const StreamPointers& pointers) {
-  if (!k.target().supports(kHopper)) {  // bulk copies; an instruction's own refusal names older targets first
-    return k.mistake(SourceLocation::current(),
-                     str_cat("schedule stream needs ", kHopper.to_string(), "; the kernel is built for ",
-                             k.target().to_string(), ". Choose a gemv of another schedule for this target"));
-  }
   k.maxntid(static_cast<u32>(stream_shape(s).block.x));
   k.minnctapersm(std::max(1u, s.plan.ctas_per_sm));
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());

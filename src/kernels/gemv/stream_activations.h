@@ -3,6 +3,7 @@
 
 #include "src/kernels/gemv/stream.h"
 #include "src/kernels/gemv/stream_layout.h"
+#include "src/kernels/gemv/x_units.h"
 #include "src/kernels/parts/dependence.h"
 #include "src/kernels/parts/q8_1.h"
 #include "src/kernels/parts/reduce.h"
@@ -12,8 +13,6 @@ namespace ptxgen::gemv {
 template <class F>
 class StagedActivations {
   static constexpr u32 W = kPartBytes<F>;
-  static constexpr u32 kUnit = 8;  // values that a thread quantises; four neighbours share a block
-  using Eight = std::array<Reg<f32>, kUnit>;
 
  public:
   // By `threads` threads, which named barrier 1 brings together; they lie at `shared`, row after row.
@@ -71,10 +70,7 @@ class StagedActivations {
   }
 
   Eight load_eight(const Row& row, const Reg<u32>& unit) const {
-    const auto eight = at<parts::Bytes<kUnit * 4>>(assume_aligned<16>(row.begin)) + unit;
-    const auto low = ld_global_v4(at<f32>(eight));
-    const auto high = ld_global_v4(at<f32, 16>(eight));
-    return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
+    return gemv::load_eight(assume_aligned<16>(row.begin), unit);
   }
 
   // The units from `first` on, one a thread; those past the end repeat the last.
@@ -105,14 +101,7 @@ class StagedActivations {
   void stage_units(const std::vector<Work>& group) const {
     std::vector<parts::Quantized> quantized;
     if (s_.x_type == Activations::kQ8_1) {
-      for (const Work& w : group) {
-        const auto block = at<parts::Bytes<sizeof(BlockQ8_1)>>(w.row.begin) + (w.unit >> 2);
-        const auto q = at<u32, 4>(block) + (w.unit & 3u) * 2u;
-        const Reg<u32> header = ld_global(at<u32>(block));
-        const Reg<u32> low = ld_global(q);
-        const Reg<u32> high = ld_global(q + 1);
-        quantized.push_back({{low, high}, header & 0xffffu});
-      }
+      for (const Work& w : group) quantized.push_back(load_quantized(w.row.begin, w.unit));
     } else {
       std::vector<Eight> values;
       for (const Work& w : group) values.push_back(load_eight(w.row, w.unit));

@@ -49,15 +49,16 @@ class Ring {
   }
 
   // By one thread, before any other touches the ring; a barrier of the CTA must follow.
-  void init(u32 consumer_warps) const {
+  // `announcements` is how many a tile has.
+  void init(u32 consumer_warps, u32 announcements = 1) const {
     for (u32 s = 0; s < stages_; ++s) {
-      mbarrier_init(full_ + s, 1u);
+      mbarrier_init(full_ + s, announcements);
       mbarrier_init(empty_ + s, consumer_warps);
     }
     k_.fence_mbarrier_init_release_cluster();
   }
 
-  // The producer announces `bytes` of a tile, all by one thread, and starts the copies that bring them.
+  // A thread of the producer announces `bytes` of a tile, and then starts the copies that bring them.
   template <class Stage>
   SharedPtr<MBarrier> announce(const Stage& s, const In<u32>& bytes) const {
     const SharedPtr<MBarrier> barrier = full_ + s;
