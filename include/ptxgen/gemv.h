@@ -176,7 +176,8 @@ struct MmaPlan {
   static constexpr auto fields() {
     return std::tuple(
         optional_field("columns", &MmaPlan::columns, "mma*: rows of x a CTA", {8, 16, 8}),
-        optional_field("warps", &MmaPlan::warps, "mma*: warps that share a row of weights", {1, 31}),
+        optional_field("warps", &MmaPlan::warps, "mma*: warps that share a row of weights: 4, 8 or 16",
+                       {4, 16, 4}),
         optional_field("chunk", &MmaPlan::chunk, "mma: blocks of a row in a stage", {1, 1u << 19}));
   }
 };

@@ -165,11 +165,11 @@ TEST_CASE("tensor-core products by uneven plans", "[kernels][gemv][mma][device]"
     u32 columns, warps, chunk, chunk_of_small;  // the last for blocks of 32 values
   };
   const Plan kPlans[] = {
-      {{.ctas = 1, .stages = 1}, 16, 1, 8, 8},
-      {{.ctas = 2, .stages = 4, .in_flight = 1, .trigger = 1}, 8, 2, 8, 16},
-      {{.ctas = 3, .stages = 2, .trigger = 4, .ctas_per_sm = 1}, 8, 4, 16, 32},
-      {{.ctas = 5, .stages = 3, .in_flight = 2}, 8, 7, 1000, 1000},
-      {{.ctas = 5, .stages = 1}, 8, 3, 24, 24},
+      {{.ctas = 1, .stages = 1}, 16, 4, 8, 16},
+      {{.ctas = 2, .stages = 4, .in_flight = 1, .trigger = 1}, 8, 8, 8, 32},
+      {{.ctas = 3, .stages = 2, .trigger = 4, .ctas_per_sm = 1}, 8, 16, 16, 64},
+      {{.ctas = 5, .stages = 3, .in_flight = 2}, 8, 8, 1000, 1000},
+      {{.ctas = 5, .stages = 1}, 8, 4, 24, 48},
   };
   std::uint64_t seed = 3000;
   for (const FormatInfo& format : kFormats) {
@@ -177,11 +177,16 @@ TEST_CASE("tensor-core products by uneven plans", "[kernels][gemv][mma][device]"
       for (const u32 n : {37u, 64u}) {
         const bool large = format.block_values == 256;
         const bool whole_row = plan.chunk > 100;
-        BatchedGemv gemv = product(format.format, whole_row ? 9 : large ? 29 : 53, n, 16);
+        BatchedGemv gemv = product(format.format, whole_row ? 9 : large ? 29 : 85, n, 16);
+        const Inputs inputs = make_inputs(gemv, 11, ++seed);
+        const std::vector<float> planned = launch(gemv, inputs, 11);
         gemv.plan = plan.stream;
         gemv.mma_plan = {plan.columns, plan.warps, large ? plan.chunk : plan.chunk_of_small};
+        INFO(gemv.validate().ToString());
         REQUIRE(gemv.validate().ok());
-        check_product(gemv, 11, ++seed);
+        const std::vector<float> y = launch(gemv, inputs, 11);
+        check_outputs(gemv, inputs, 11, y);
+        CHECK(y == planned);
       }
     }
   }
@@ -265,6 +270,9 @@ TEST_CASE("tensor-core products refuse what they cannot do", "[kernels][gemv][mm
   refused(gemv, "warps is 0");
   gemv.mma_plan = {.columns = 8, .warps = 4, .chunk = 6};
   refused(gemv, "multiple of 4 blocks");
+  gemv.mma_plan.warps = 12;
+  refused(gemv, "4, 8 or 16");
+  gemv.mma_plan.warps = 4;
   gemv.mma_plan.chunk = 16;
   CHECK(gemv.validate().ok());
   gemv.plan.stages = 32;

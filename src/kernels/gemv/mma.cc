@@ -4,20 +4,26 @@
 //
 //   acc[row][m] += (d scale)[row] dx[m] I[row][m] + (m min)[row] (dx sum of xq)[m]
 //
-// Work.   CTA c takes rows [c n / ctas, (c + 1) n / ctas) in tiles of 16, and plan.columns rows of x. Warp w
-//         of W takes spans w, w + W ... of the tile's columns, a span being a block of 256 values or four of
-//         32; a chunk, what a stage of the ring holds of each row, is a multiple of W spans.
-// Sums.   Each warp leaves its sums of a tile in shared memory, and these are added in the order of the
-//         warps. So an output depends on W, its row of weights and its row of x alone.
+// Work.   CTA c takes rows [c n / ctas, (c + 1) n / ctas) in tiles of 16, and plan.columns rows of x. A
+// tile's
+//         columns are cut into spans, a block of 256 values or four of 32. Slice i of 16 is spans i, i + 16
+//         ...; warp w of W has slices w, w + W ... A chunk, what a stage of the ring holds of each row, is a
+//         multiple of W spans.
+// Sums.   Those of the slices are added pairwise, slice i and i + 8, then i and i + 4 ...: each warp begins
+//         with its own, leaves the sum in shared memory, and threads add those of the warps. So an output
+//         depends on its row of weights and its row of x alone, not on the plan.
 // Loads.  As in schedule `stream` (stream.cc), each lane of the producer warp copying a row; or, by
 //         `mma_direct`, by the consumers from global memory.
 
 #include "src/kernels/gemv/mma.h"
 
+#include <numeric>
+
 #include "src/kernels/formats/lane_block.h"
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/mma_activations.h"
 #include "src/kernels/gemv/producer.h"
+#include "src/kernels/gemv/requires.h"
 #include "src/kernels/parts/reduce.h"
 
 namespace ptxgen::gemv {
@@ -28,13 +34,30 @@ using parts::Bytes;
 // An accumulator that starts at these bits is, as a float, that plus the sum (q8_1.h).
 constexpr s32 kStart = parts::kMagicBits;
 
+// The sum of a power of two of values: halves are added until one is left.
+Reg<f32> tree_sum(std::vector<Reg<f32>> values) {
+  while (values.size() > 1) {
+    const std::size_t half = values.size() / 2;
+    for (std::size_t i = 0; i < half; ++i) values[i] = values[i] + values[i + half];
+    values.resize(half, values[0]);
+  }
+  return values[0];
+}
+
+// small * factor, rounded once.
+Reg<f32> scaled(const formats::Small& small, const Reg<f32>& factor) {
+  // A power of two times factor is exact, and one for all scales of a block.
+  if (small.bias == parts::kTwoTo23) return fma_rn(small.biased, factor, factor * -small.bias);
+  return small.value() * factor;
+}
+
 template <class F>
 class MmaKernel {
   using L = MmaLayout<F>;
   static constexpr u32 W = L::kWidth;
   static constexpr u32 kBlockBytes = info(F::kFormat).block_bytes;
   using Part = formats::Part<W>;
-  using Sums = std::vector<Var<f32>>;  // [group][C register]
+  using Sums = std::vector<std::vector<Var<f32>>>;  // [slice of the warp][group * 4 + C register]
   template <Space S>
   using BlockPtr = formats::BlockPtr<F::kFormat, S>;
 
@@ -151,11 +174,13 @@ class MmaKernel {
       // Rows past the CTA's last are that one again; their sums are not kept.
       const Reg<u32> last = rows_of_tile(tile) - 1u;
       const std::array<Reg<u32>, 2> rows = {(min)(lane_ >> 2, last), (min)((lane_ >> 2) + 8u, last)};
-      Sums sums;
-      for (u32 i = 0; i < 4 * g_.groups; ++i) sums.push_back(k_.var<f32>(0.f));
+      Sums sums(kMmaSlices / s_.mma.warps);
+      for (auto& of_slice : sums) {
+        for (u32 i = 0; i < 4 * g_.groups; ++i) of_slice.push_back(k_.var<f32>(0.f));
+      }
       if (!ring_) {
         const auto row_of = [&](u32 i) { return global_row(tile, rows[i]); };
-        add_blocks(std::array{row_of(0), row_of(1)}, k_.constant<u32>(0), g_.row_blocks, places, sums);
+        add_blocks(std::array{row_of(0), row_of(1)}, k_.constant<u32>(0), g_.row_blocks, 0, places, sums);
       } else {
         add_stages(tile, rows, *at_stage, places, sums);
       }
@@ -177,53 +202,80 @@ class MmaKernel {
       return offset + ((first_row_ + tile * kMmaRows + rows[i]) * g_.row_bytes & 15u);
     };
     const std::array<Reg<u32>, 2> offsets = {offset_of(0), offset_of(1)};
-    const auto add_stage = [&](const Reg<u32>& first_block, u32 blocks) {
+    const auto add_stage = [&](const Reg<u32>& first_block, u32 blocks, u32 phase) {
       ring_->wait_full(at_stage);
       const auto row_of = [&](u32 i) {
         using Block = BlockPtr<Space::kShared>;
         return Block(at<Bytes<kBlockBytes>>(
             assume_aligned<Block::kAlign>(ring_->stage(at_stage.stage()) + offsets[i])));
       };
-      add_blocks(std::array{row_of(0), row_of(1)}, first_block, blocks, places, sums);
+      add_blocks(std::array{row_of(0), row_of(1)}, first_block, blocks, phase, places, sums);
       ring_->release(at_stage, lane_);
       at_stage.advance();
     };
+    // So many chunks begin with different slices.
+    const u32 chunk_spans = g_.chunk_blocks / L::kSpanBlocks;
+    const u32 period = kMmaSlices / std::gcd(chunk_spans, kMmaSlices);
     const u32 full = g_.row_blocks / g_.chunk_blocks, rest = g_.row_blocks % g_.chunk_blocks;
-    if (full == 1) {
-      add_stage(k_.constant<u32>(0), g_.chunk_blocks);
+    const u32 looped = full / period * period;
+    const auto add_full = [&](const Reg<u32>& first_chunk, u32 count) {
+      for (u32 i = 0; i < count; ++i)
+        add_stage((first_chunk + i) * g_.chunk_blocks, g_.chunk_blocks, i * chunk_spans % kMmaSlices);
+    };
+    if (looped == period) {
+      add_full(k_.constant<u32>(0), period);
     } else {
-      k_.for_(0u, full, 1,
-              [&](const Reg<u32>& chunk) { add_stage(chunk * g_.chunk_blocks, g_.chunk_blocks); });
+      k_.for_(0u, looped, period, [&](const Reg<u32>& chunk) { add_full(chunk, period); });
     }
-    if (rest) add_stage(k_.constant<u32>(full * g_.chunk_blocks), rest);
+    add_full(k_.constant<u32>(looped), full - looped);
+    if (rest) add_stage(k_.constant<u32>(full * g_.chunk_blocks), rest, full * chunk_spans % kMmaSlices);
   }
 
-  // The warp's spans of `blocks` blocks, which begin at `rows` and are the row's from `first` on.
+  // The warp's spans of `blocks` blocks, which begin at `rows` and are the row's from `first` on. The first
+  // span is of slice `phase`, a multiple of the warps.
   template <class Row>
-  void add_blocks(const std::array<Row, 2>& rows, const Reg<u32>& first, u32 blocks,
+  void add_blocks(const std::array<Row, 2>& rows, const Reg<u32>& first, u32 blocks, u32 phase,
                   const std::vector<typename F::Place>& places, Sums& sums) const {
-    const auto add_span = [&](const Reg<u32>& span, u32 count) {
+    const u32 warps = s_.mma.warps, own = kMmaSlices / warps;
+    // The `turn`-th span of the warp.
+    const auto add_span = [&](const Reg<u32>& span, u32 turn, u32 count) {
       const Reg<u32> block = span * L::kSpanBlocks;
       const auto x = activations_.block(first + block, lane_);
       const std::array<Row, 2> at_block = {rows[0] + block, rows[1] + block};
-      for (u32 b = 0; b < count; ++b)
-        add_block(std::array<Row, 2>{at_block[0] + b, at_block[1] + b}, x, b, places, sums);
+      for (u32 b = 0; b < count; ++b) {
+        add_block(std::array<Row, 2>{at_block[0] + b, at_block[1] + b}, x, b, places,
+                  sums[(phase / warps + turn) % own]);
+      }
+    };
+    const auto add_all_slices = [&](const Reg<u32>& first_span) {
+      for (u32 turn = 0; turn < own; ++turn)
+        add_span(first_span + turn * warps + warp_, turn, L::kSpanBlocks);
     };
     const u32 spans = blocks / L::kSpanBlocks, rest = blocks % L::kSpanBlocks;
-    if (spans == s_.mma.warps) {
-      add_span(warp_, L::kSpanBlocks);
+    const u32 looped = spans / kMmaSlices * kMmaSlices;
+    if (looped == kMmaSlices) {
+      add_all_slices(k_.constant<u32>(0));
     } else {
-      k_.for_(warp_, spans, s_.mma.warps, [&](const Reg<u32>& span) { add_span(span, L::kSpanBlocks); });
+      k_.for_(0u, looped, kMmaSlices, add_all_slices);
+    }
+    for (u32 turn = 0; turn * warps < spans - looped; ++turn) {
+      const u32 first_span = looped + turn * warps;
+      const auto add = [&] { add_span(warp_ + first_span, turn, L::kSpanBlocks); };
+      if (first_span + warps <= spans) {
+        add();
+      } else {
+        k_.if_(warp_ < spans - first_span, add);
+      }
     }
     if (rest) {
-      k_.if_(warp_ == spans % s_.mma.warps, [&] { add_span(k_.constant<u32>(spans), rest); });
+      k_.if_(warp_ == spans % warps, [&] { add_span(k_.constant<u32>(spans), spans / warps, rest); });
     }
   }
 
   // One block, block `index` from x on.
   template <Space S>
   void add_block(const std::array<BlockPtr<S>, 2>& blocks, const typename MmaActivations<F>::Block& x,
-                 u32 index, const std::vector<typename F::Place>& places, Sums& sums) const {
+                 u32 index, const std::vector<typename F::Place>& places, std::vector<Var<f32>>& sums) const {
     if constexpr (L::kSteps == 1) {
       add_step(blocks[0], blocks[1], places[0], x, index, sums);
     } else {
@@ -237,7 +289,7 @@ class MmaKernel {
 
   template <class Block>
   void add_step(const Block& low, const Block& high, const typename F::Place& place,
-                const typename MmaActivations<F>::Block& x, u32 step, Sums& sums) const {
+                const typename MmaActivations<F>::Block& x, u32 step, std::vector<Var<f32>>& sums) const {
     const auto raw_low = F::template load<W>(low, place);
     const auto raw_high = F::template load<W>(high, place);
     const Part part_low = F::decode(raw_low, place, L::kPacking);
@@ -281,14 +333,14 @@ class MmaKernel {
   void add_product(const Part& part, u32 p, const Reg<s32>& integer,
                    const typename MmaActivations<F>::Entries& entries, u32 column, Var<f32>& sum) const {
     const formats::Run<W>& run = part.runs[p];
-    const Reg<f32> scale = run.scale ? run.scale->value() * part.d : part.d;
+    const Reg<f32> scale = run.scale ? scaled(*run.scale, part.d) : part.d;
     const Reg<f32> factor = scale * bitcast<f32>(entries.d[column]);
     const Reg<f32> products = fma_rn(factor, bitcast<f32>(integer) - parts::kMagicFloat, sum);
     if (!part.m) {
       sum = products;
       return;
     }
-    const Reg<f32> min = run.min ? run.min->value() * *part.m : *part.m;
+    const Reg<f32> min = run.min ? scaled(*run.min, *part.m) : *part.m;
     sum = fma_rn(min, bitcast<f32>(entries.sum[column]), products);
   }
 
@@ -299,19 +351,24 @@ class MmaKernel {
   void combine(const Reg<u32>& tile, const Sums& sums) const {
     const auto buffer = at<f32>(assume_aligned<16>(partials_ + (tile & 1u) * g_.partial_bytes));
     constexpr u32 kGroupFloats = kMmaRows * kMmaColumns;
+    const auto of_warp = [&](u32 i) {
+      std::vector<Reg<f32>> of_slices;
+      for (const auto& of_slice : sums) of_slices.emplace_back(of_slice[i]);
+      return tree_sum(of_slices);
+    };
     for (u32 group = 0; group < g_.groups; ++group) {
       const Reg<u32> index = (warp_ * g_.groups + group) * kGroupFloats + lane_ * 4u;
-      st_shared_v4(assume_aligned<16>(buffer + index),
-                   {sums[4 * group], sums[4 * group + 1], sums[4 * group + 2], sums[4 * group + 3]});
+      const std::array<Reg<f32>, 4> values = {of_warp(4 * group), of_warp(4 * group + 1),
+                                              of_warp(4 * group + 2), of_warp(4 * group + 3)};
+      st_shared_v4(assume_aligned<16>(buffer + index), values);
     }
     k_.bar_sync(1, g_.threads);
     const u32 outputs = g_.groups * kGroupFloats;
     k_.for_(k_.tid_x(), outputs, g_.threads, [&](const Reg<u32>& i) {
-      Reg<f32> sum = ld_shared(buffer + i);
-      for (u32 warp = 1; warp < s_.mma.warps; ++warp) {
-        const Reg<f32> next = ld_shared(buffer + i + warp * outputs);
-        sum = sum + next;
-      }
+      std::vector<Reg<f32>> of_warps;
+      for (u32 warp = 0; warp < s_.mma.warps; ++warp)
+        of_warps.push_back(ld_shared(buffer + i + warp * outputs));
+      const Reg<f32> sum = tree_sum(of_warps);
       // Output i is register i % 4 of lane i / 4 % 32.
       const Reg<u32> row = (i >> 4 & 7u) + (i >> 1 & 1u) * 8u;
       const Reg<u32> column = i / kGroupFloats * kMmaColumns + (i >> 2 & 3u) * 2u + (i & 1u);
@@ -336,6 +393,8 @@ class MmaKernel {
 }  // namespace
 
 void build_mma(KernelBuilder& k, const Mma& s, const MmaPointers& pointers) {
+  constexpr Target kAmpere = {80, false};  // mma of int8 by 16 rows
+  if (!requires_target(k, s.direct ? "mma_direct" : "mma", s.direct ? kAmpere : kHopper)) return;
   k.maxntid(static_cast<u32>(mma_shape(s, 1).block.x));
   if (s.plan.ctas_per_sm) k.minnctapersm(s.plan.ctas_per_sm);
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());

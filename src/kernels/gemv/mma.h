@@ -24,6 +24,9 @@ struct MmaPointers {
 
 inline constexpr u32 kMmaRows = 16, kMmaColumns = 8;  // of weights and of x in an mma
 
+// The columns of a matrix are in so many slices, whose sums are added in one order for all plans.
+inline constexpr u32 kMmaSlices = 16;
+
 // What follows from a plan.
 struct MmaGeometry {
   u32 threads;                              // consumers
@@ -42,8 +45,7 @@ struct MmaGeometry {
 };
 MmaGeometry mma_geometry(const Mma& s);
 
-// Completes a plan that is none, for a device of 132 SMs. The order of sums does not depend on max_m or
-// x_type.
+// Completes a plan that is none, for a device of 132 SMs.
 void default_mma_plan(Mma& s);
 
 absl::Status check_mma(const Mma& s);

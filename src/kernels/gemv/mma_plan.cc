@@ -86,6 +86,8 @@ absl::Status check_mma(const Mma& s) {
     if (value == 0)
       return refuse(str_cat(field, " is 0 while ctas is ", s.plan.ctas, "; give a whole plan, or none"));
   }
+  if (kMmaSlices % s.mma.warps != 0)
+    return refuse(str_cat("warps is ", s.mma.warps, "; it must be 4, 8 or 16"));
   if (s.plan.ctas > s.n)
     return refuse(str_cat("ctas is ", s.plan.ctas, " and n ", s.n, "; give a CTA at least one row"));
   const MmaGeometry g = mma_geometry(s);
