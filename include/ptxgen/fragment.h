@@ -144,17 +144,17 @@ class FragmentVar {
  private:
   using Variables = std::array<Var<Element>, F::kRegisters>;
 
-  template <std::size_t... I>
-  static Variables make_variables(KernelBuilder& kernel, std::index_sequence<I...>) {
+  template <std::size_t... Index>
+  static Variables make_variables(KernelBuilder& kernel, std::index_sequence<Index...>) {
     return {((void)I, Var<Element>(&kernel, Element{}))...};  // braces: left to right
   }
-  template <std::size_t... I>
-  static Variables make_variables(const F& initial, std::index_sequence<I...>) {
-    return {Var<Element>(initial.kernel(), initial[I])...};
+  template <std::size_t... Index>
+  static Variables make_variables(const F& initial, std::index_sequence<Index...>) {
+    return {Var<Element>(initial.kernel(), initial[Index])...};
   }
-  template <std::size_t... I>
-  F read(std::index_sequence<I...>) const {
-    return F({Reg<Element>(variables_[I])...});
+  template <std::size_t... Index>
+  F read(std::index_sequence<Index...>) const {
+    return F({Reg<Element>(variables_[Index])...});
   }
 
   Variables variables_;
