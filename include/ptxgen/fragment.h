@@ -146,7 +146,7 @@ class FragmentVar {
 
   template <std::size_t... Index>
   static Variables make_variables(KernelBuilder& kernel, std::index_sequence<Index...>) {
-    return {((void)I, Var<Element>(&kernel, Element{}))...};  // braces: left to right
+    return {((void)Index, Var<Element>(&kernel, Element{}))...};  // braces: left to right
   }
   template <std::size_t... Index>
   static Variables make_variables(const F& initial, std::index_sequence<Index...>) {

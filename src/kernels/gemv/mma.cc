@@ -154,7 +154,8 @@ class MmaKernel {
           const auto weights_of = [&](u32) { return pointers_.weights; };
           const auto target_of = [&](u32) { return target; };
           ragged.store_tail(1, weights_of, target_of);
-          ragged.copy(1, weights_of, target_of, ring_->announce(stage, ragged.bytes()));
+          const auto barrier = ring_->announce(stage, ragged.bytes());
+          ragged.copy(1, weights_of, target_of, barrier);
         },
         [&] { ring_->announce(stage, 0u); });
   }

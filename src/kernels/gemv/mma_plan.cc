@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/mma.h"
@@ -51,28 +52,35 @@ MmaGeometry mma_geometry(const Mma& s) {
 
 void default_mma_plan(Mma& s) {
   constexpr u32 kSms = 132;
-  const FormatInfo& f = info(s.format);
+  constexpr Target kLeastShared = {86, false};  // of the targets that mma_direct is for
+  const u64 half = 113u << 10;
+  const u64 whole = limits(s.direct ? kLeastShared : kHopper).shared_bytes_per_cta();
+  const u32 tiles = (s.n + kMmaRows - 1) / kMmaRows;
+  const u32 span_blocks = info(s.format).block_values == 256 ? 1 : 4;
   s.plan = {};
-  s.plan.ctas = std::min((s.n + kMmaRows - 1) / kMmaRows, kSms);
-  s.mma.columns = s.max_m > kMmaColumns ? 16 : 8;
-  s.mma.warps = 8;
-  s.mma.chunk = s.mma.warps * (f.block_values == 256 ? 1 : 4);
+  s.plan.ctas = std::min(tiles, s.direct ? 2 * kSms : kSms);
   s.plan.stages = 1;
-  // Two CTAs to an SM where they fit, so that the next kernel's can begin; else one.
-  const u32 half = (113u << 10), whole = static_cast<u32>(limits(kHopper).shared_bytes_per_cta());
-  MmaGeometry g = mma_geometry(s);
-  const u64 rest = u64{g.shared_bytes} - g.ring_bytes;
-  if (rest + 2 * g.stage_bytes > whole && s.mma.columns == 16) {
-    s.mma.columns = 8;
-    g = mma_geometry(s);
+  // Shared memory without the ring, and a stage.
+  const auto choose = [&](u32 columns, u32 warps) {
+    s.mma = {.columns = columns, .warps = warps, .chunk = warps * span_blocks};
+    const MmaGeometry g = mma_geometry(s);
+    return std::pair(u64{g.shared_bytes} - g.ring_bytes, u64{g.stage_bytes});
+  };
+  // 16 rows of x in one CTA of many warps, which fills an SM, where their activations leave room for two
+  // stages; 8 in CTAs of which an SM holds two if these leave room, so that the next kernel's can begin.
+  u64 room = whole;
+  auto [rest, stage] = choose(16, 16);
+  s.plan.ctas_per_sm = 1;
+  if (s.max_m <= kMmaColumns || rest + 2 * stage > whole) {
+    std::tie(rest, stage) = choose(8, 8);
+    const bool two = rest + 2 * stage <= std::min(half, whole);
+    s.plan.ctas_per_sm = two ? 2 : 1;
+    room = two ? half : whole;
   }
-  const u64 without_ring = u64{g.shared_bytes} - g.ring_bytes;
-  const bool two = without_ring + 2 * g.stage_bytes <= half;
-  s.plan.ctas_per_sm = two ? 2 : 1;
   if (s.direct) return;
-  const u64 room = (two ? half : whole) - std::min<u64>(without_ring, two ? half : whole);
-  const u32 items = g.tiles(g.most_rows) * g.chunks;
-  s.plan.stages = static_cast<u32>(std::clamp<u64>(room / g.stage_bytes, 1, std::min(items, 32u)));
+  const MmaGeometry g = mma_geometry(s);
+  const u64 most = std::min(g.tiles(g.most_rows) * g.chunks, 32u);
+  s.plan.stages = static_cast<u32>(std::clamp<u64>((room - std::min(rest, room)) / stage, 1, most));
 }
 
 absl::Status check_mma(const Mma& s) {
