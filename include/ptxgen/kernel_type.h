@@ -246,6 +246,9 @@ struct GeneratedKernel {
   PtxIsa isa;     // what the code needs at least ...
   Target target;  // ... of driver and device
   u32 static_shared_bytes = 0;
+  // It waits, by griddepcontrol.wait, for the kernel before it in the stream: only then may it be launched
+  // before that one has ended (LaunchOptions::programmatic_dependent_launch).
+  bool waits_for_predecessor = false;
 };
 
 // Validates the descriptor, builds its kernel and prints it.

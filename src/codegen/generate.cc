@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ptxgen/kernel_type.h"
 
 namespace ptxgen {
@@ -31,6 +33,9 @@ absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor, const Cod
   generated.isa = kernel->isa;
   generated.target = kernel->target;
   generated.static_shared_bytes = kernel->static_shared_bytes();
+  generated.waits_for_predecessor =
+      std::any_of(kernel->instructions.begin(), kernel->instructions.end(),
+                  [](const Instruction& i) { return i.op == Op::griddepcontrol_wait; });
   return generated;
 }
 

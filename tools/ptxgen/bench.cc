@@ -81,7 +81,7 @@ class Bench {
     const absl::StatusOr<CompiledKernel> compiled = cache_.get(kernel);
     if (!compiled.ok()) return compiled.status();
     if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
-    const bool dependent = !options_.plain && waits_for_predecessor(compiled->generated());
+    const bool dependent = !options_.plain && compiled->generated().waits_for_predecessor;
     absl::StatusOr<BenchRow> row =
         measure(*compiled, cache_.device(), *workload_, options_.replays, dependent);
     if (!row.ok()) return row;

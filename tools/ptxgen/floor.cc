@@ -72,7 +72,7 @@ absl::StatusOr<Floors::Floor> Floors::measure_read(u64 bytes) {
     if (!compiled.ok()) return compiled.status();
     if (plan.threads > compiled->function().info().max_threads) continue;
     for (const bool dependent : {false, true}) {
-      if (dependent && !waits_for_predecessor(compiled->generated())) continue;
+      if (dependent && !compiled->generated().waits_for_predecessor) continue;
       const absl::StatusOr<BenchRow> row = measure(*compiled, device, *workload, replays_, dependent);
       if (!row.ok()) return row.status();
       std::optional<BenchRow>& best = dependent ? floor.read_dependent : floor.read;

@@ -91,10 +91,6 @@ absl::Status Workload::add_argument(const Device& device, const reference::Opera
   return stream.synchronize();
 }
 
-bool waits_for_predecessor(const GeneratedKernel& kernel) {
-  return kernel.ptx.find("griddepcontrol.wait") != std::string::npos;
-}
-
 absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
                                   const Workload& workload, u32 replays, bool dependent) {
   absl::StatusOr<Stream> stream = device.create_stream();

@@ -52,10 +52,6 @@ struct Timing {
   double median = 0, fastest = 0, slowest = 0;
 };
 
-// Whether the kernel waits, by itself, for what the kernel before it in the stream writes: only then may it
-// be launched before that one has ended.
-bool waits_for_predecessor(const GeneratedKernel& kernel);
-
 // Records one call for each of the workload's sets in a graph and replays it, once to warm up and then
 // `replays` times. `dependent`: with programmatic dependent launch.
 absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
