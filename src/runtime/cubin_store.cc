@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <thread>
@@ -24,7 +23,7 @@ using internal::OpenFile;
 
 namespace {
 
-constexpr std::string_view kRoom = "cubins", kSuffix = ".cubin", kTemporary = ".tmp", kLocks = "locks";
+constexpr std::string_view kRoom = "cubins", kSuffix = ".cubin", kLocks = "locks";
 constexpr int kAttempts = 3;  // at what a network file system may refuse for a moment
 constexpr std::uint64_t kMaxEntryBytes = std::uint64_t{1} << 30;
 constexpr auto kWriterIsDead = std::chrono::minutes(10);  // a file is written in milliseconds
@@ -81,8 +80,6 @@ struct CubinStore::State {
     return str_cat(directory, "/", absl::StrFormat("%016x", hash), kSuffix);
   }
   absl::StatusOr<std::string> read(const std::string& path, bool used) const;
-  int write_beside(const std::string& path, std::string_view bytes, std::string& temporary) const;
-  int write_once(const std::string& path, std::string_view bytes) const;
   int write(const std::string& path, std::string_view bytes) const;
   absl::StatusOr<std::vector<File>> list() const;
   absl::StatusOr<Swept> sweep(std::uint64_t limit, std::uint64_t target);
@@ -177,38 +174,12 @@ std::optional<Image> CubinStore::find(const KernelKey& key, std::string_view ptx
   return internal::image_of(*view);
 }
 
-// 0 or -errno, as of the three below. `temporary` is the name of the file where there is one.
-int CubinStore::State::write_beside(const std::string& path, std::string_view bytes,
-                                    std::string& temporary) const {
-  static std::atomic<std::uint64_t> serial = 0;
-  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
-  const std::string name = str_cat(path, ".", ::getpid(), ".", now, ".", serial++, kTemporary);
-  OpenFile file(files, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, shared ? 0666 : 0600);
-  if (file.number() < 0) return file.number();
-  temporary = name;
-  while (!bytes.empty()) {
-    const ssize_t written = files.write(file.number(), bytes.data(), bytes.size());
-    if (written < 0) return static_cast<int>(written);
-    if (written == 0) return -ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (const int result = files.sync(file.number()); result < 0) return result;
-  return file.close();  // NFS and quotas may report here what write() let pass
-}
-
-int CubinStore::State::write_once(const std::string& path, std::string_view bytes) const {
-  std::string temporary;
-  int result = write_beside(path, bytes, temporary);
-  if (result == 0) result = files.rename(temporary, path);
-  if (result != 0 && !temporary.empty()) (void)files.remove(temporary);
-  return result;
-}
-
+// 0 or -errno.
 int CubinStore::State::write(const std::string& path, std::string_view bytes) const {
   int result = 0;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (attempt > 0) pause();
-    result = write_once(path, bytes);
+    result = internal::replace_file(files, path, bytes, shared ? 0666 : 0600);
     // Somebody may have removed the folder, or a sweeper with another clock the file.
     const bool gone = result == -ENOENT && cache_directory(kRoom, options.directory).ok();
     if (!gone && !passes(result)) break;
@@ -288,7 +259,7 @@ absl::StatusOr<std::vector<CubinStore::State::File>> CubinStore::State::list() c
     return absl::ErrnoToStatus(-result, str_cat("cannot list '", directory, "'"));
   std::vector<File> found;
   for (const std::string_view name : names) {
-    const bool temporary = name.ends_with(kTemporary);
+    const bool temporary = name.ends_with(internal::kTemporarySuffix);
     if (!temporary && !name.ends_with(kSuffix)) continue;
     std::string path = str_cat(directory, "/", name);
     struct stat info = {};

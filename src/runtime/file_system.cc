@@ -6,9 +6,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
-#include <string_view>
+
+#include "ptxgen/strings.h"
 
 namespace ptxgen::internal {
 namespace {
@@ -125,6 +128,37 @@ int FileSystem::stat_name(const std::string& path, struct stat* info) {
 FileSystem& FileSystem::real() {
   static FileSystem& instance = *new FileSystem;
   return instance;
+}
+
+namespace {
+
+// 0 or -errno. `temporary` is the name of the file where there is one.
+int write_beside(FileSystem& files, const std::string& path, std::string_view bytes, mode_t mode,
+                 std::string& temporary) {
+  static std::atomic<std::uint64_t> serial = 0;
+  const auto now = std::chrono::steady_clock::now().time_since_epoch().count();
+  const std::string name = str_cat(path, ".", ::getpid(), ".", now, ".", serial++, kTemporarySuffix);
+  OpenFile file(files, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+  if (file.number() < 0) return file.number();
+  temporary = name;
+  while (!bytes.empty()) {
+    const ssize_t written = files.write(file.number(), bytes.data(), bytes.size());
+    if (written < 0) return static_cast<int>(written);
+    if (written == 0) return -ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (const int result = files.sync(file.number()); result < 0) return result;
+  return file.close();  // NFS and quotas may report here what write() let pass
+}
+
+}  // namespace
+
+int replace_file(FileSystem& files, const std::string& path, std::string_view bytes, mode_t mode) {
+  std::string temporary;
+  int result = write_beside(files, path, bytes, mode, temporary);
+  if (result == 0) result = files.rename(temporary, path);
+  if (result != 0 && !temporary.empty()) (void)files.remove(temporary);
+  return result;
 }
 
 }  // namespace ptxgen::internal

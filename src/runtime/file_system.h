@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace ptxgen::internal {
@@ -62,5 +63,11 @@ class OpenFile {
   FileSystem& files_;
   int number_;
 };
+
+// Writes a file beside `path` and renames it once its bytes are on the disk: whoever opens `path` finds all
+// of them, or what was there before. 0 or -errno. A process that dies meanwhile leaves a file with the
+// suffix.
+inline constexpr std::string_view kTemporarySuffix = ".tmp";
+int replace_file(FileSystem& files, const std::string& path, std::string_view bytes, mode_t mode);
 
 }  // namespace ptxgen::internal
