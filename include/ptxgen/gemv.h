@@ -76,8 +76,11 @@ constexpr u64 activation_bytes(Activations type, u32 k) {
   return type == Activations::kF32 ? u64{k} * 4 : u64{k} / 32 * sizeof(BlockQ8_1);
 }
 
+// The SMs of the device that the plans of schedule `stream` were measured on.
+inline constexpr u32 kMeasuredSmCount = 132;
+
 // How schedule `stream` divides its work. ctas == 0 leaves all of it to the kernel, which has measured plans
-// for a device of 132 SMs. Otherwise every number counts as it is.
+// for a device of 132 SMs (default_plan() has them for others). Otherwise every number counts as it is.
 struct StreamPlan {
   u32 ctas = 0;         // of the launch; each takes an equal share of the rows
   u32 row_lanes = 0;    // lanes of a warp that share a row: 4, 8, 16 or 32
@@ -313,5 +316,11 @@ struct PTXGEN_API FusedGemv {
     return u64{rows} * k / info(f).block_values * info(f).block_bytes;
   }
 };
+
+// The whole plan that schedule `stream` makes for this product, whatever plan it has, on a device of so many
+// SMs.
+PTXGEN_API StreamPlan default_plan(const Gemv& product, u32 sm_count = kMeasuredSmCount);
+PTXGEN_API StreamPlan default_plan(const BatchedGemv& product, u32 sm_count = kMeasuredSmCount);
+PTXGEN_API StreamPlan default_plan(const FusedGemv& product, u32 sm_count = kMeasuredSmCount);
 
 }  // namespace ptxgen

@@ -7,27 +7,22 @@
 namespace ptxgen {
 namespace {
 
-// With the plan given, or else one for the work.
-gemv::Stream with_plan(gemv::Stream s, const StreamPlan& plan) {
-  s.plan = plan.ctas ? plan : gemv::default_plan(s);
-  return s;
-}
-
-gemv::Stream stream_of(const Gemv& g) {
+// What a descriptor asks for, without its plan.
+gemv::Stream work_of(const Gemv& g) {
   gemv::Stream s;
   s.jobs = {{g.format, g.n}};
   s.k = g.k;
   s.x_type = g.x_type;
-  return with_plan(std::move(s), g.plan);
+  return s;
 }
 
-gemv::Stream stream_of(const BatchedGemv& g) {
+gemv::Stream work_of(const BatchedGemv& g) {
   gemv::Stream s;
   s.jobs = {{g.format, g.n}};
   s.k = g.k;
   s.max_m = g.max_m;
   s.x_type = g.x_type;
-  return with_plan(std::move(s), g.plan);
+  return s;
 }
 
 gemv::Mma mma_of(const BatchedGemv& g) {
@@ -37,7 +32,7 @@ gemv::Mma mma_of(const BatchedGemv& g) {
   return s;
 }
 
-gemv::Stream stream_of(const FusedGemv& g) {
+gemv::Stream work_of(const FusedGemv& g) {
   const bool pairs = g.combine == Combine::kSwiglu;
   gemv::Stream s;
   s.jobs = {{g.format, g.n, pairs ? 2u : 1u}};
@@ -47,7 +42,15 @@ gemv::Stream stream_of(const FusedGemv& g) {
   s.x_type = g.x_type;
   s.norm = g.norm == Norm::kRms;
   s.residual = g.residual == Residual::kAdd;
-  return with_plan(std::move(s), g.plan);
+  return s;
+}
+
+// With the plan given, or else one for the work.
+template <class D>
+gemv::Stream stream_of(const D& descriptor) {
+  gemv::Stream s = work_of(descriptor);
+  s.plan = descriptor.plan.ctas ? descriptor.plan : gemv::default_plan(s);
+  return s;
 }
 
 }  // namespace
@@ -177,6 +180,16 @@ void FusedGemv::build(KernelBuilder& b) const {
   if (n_b && combine == Combine::kNone) pointers.y.push_back(b.param(&Args::y_b));
   if (n_c) pointers.y.push_back(b.param(&Args::y_c));
   gemv::build_stream(b, stream_of(*this), pointers);
+}
+
+StreamPlan default_plan(const Gemv& product, u32 sm_count) {
+  return gemv::default_plan(work_of(product), sm_count);
+}
+StreamPlan default_plan(const BatchedGemv& product, u32 sm_count) {
+  return gemv::default_plan(work_of(product), sm_count);
+}
+StreamPlan default_plan(const FusedGemv& product, u32 sm_count) {
+  return gemv::default_plan(work_of(product), sm_count);
 }
 
 }  // namespace ptxgen

@@ -55,8 +55,8 @@ struct StreamGeometry {
 };
 StreamGeometry stream_geometry(const Stream& s, std::size_t job);
 
-// A complete plan for the work, of which `s.plan` is none, on a device of 132 SMs.
-StreamPlan default_plan(const Stream& s);
+// A complete plan for the work, of which `s.plan` is none.
+StreamPlan default_plan(const Stream& s, u32 sm_count = kMeasuredSmCount);
 
 absl::Status check_stream(const Stream& s);
 LaunchShape stream_shape(const Stream& s);

@@ -98,14 +98,14 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
 
 // Measured on an H200: tiles of about 18 KB, of which one or two on their way keep the memory busy without
 // delaying what else the SM reads; a ring of 8 of them; 8 to 18 consumer warps.
-StreamPlan default_plan(const Stream& s) {
-  constexpr u32 kSms = 132, kTileBytes = 18 << 10, kRingBytes = 148 << 10;
+StreamPlan default_plan(const Stream& s, u32 sm_count) {
+  constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
   const Stream::Job& first = s.jobs[0];
   const FormatInfo& f = info(first.format);
   u64 rows_of_all = 0;
   for (const Stream::Job& job : s.jobs) rows_of_all += job.n;
   StreamPlan plan;
-  plan.ctas = most_ctas(s, static_cast<u32>(std::min<u64>(rows_of_all, kSms)));
+  plan.ctas = most_ctas(s, static_cast<u32>(std::min<u64>(rows_of_all, sm_count)));
   // As many lanes a row as leave few of them idle in the last slice.
   const u32 parts = parts_of_row(first.format, s.k);
   const auto lanes_used = [&](u32 lanes) { return (parts + lanes - 1) / lanes * lanes; };
