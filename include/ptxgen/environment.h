@@ -1,5 +1,5 @@
-// Every environment variable that ptxgen reads. None changes a result; all of them have a counterpart in an
-// options struct, which wins.
+// Every environment variable that ptxgen reads. All of them have a counterpart in an options struct,
+// which wins. None changes a result, but that kernels differ in the rounding of theirs (PTXGEN_GEMV).
 #pragma once
 
 #include <array>
@@ -52,6 +52,11 @@ inline constexpr EnvironmentVariable kIsolate = {
     "PTXGEN_ISOLATE", "0, 1, or the path of ptxgen-isolate", "0",
     "1 compiles and first loads each kernel in a process of its own, which a crash of the driver costs"};
 
+inline constexpr EnvironmentVariable kGemv = {
+    "PTXGEN_GEMV", "a schedule, with its constants where wanted: \"multi_warp num_warps=8\"",
+    "the choice of the executor",
+    "the kernel of the products of executors, in place of the one of their policy"};
+
 // The table, for listings.
 inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kDevice,
@@ -64,6 +69,7 @@ inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kCacheShared,
     kCacheMaxBytes,
     kIsolate,
+    kGemv,
 });
 
 // The value as written; the empty string when the variable is unset or empty, which mean the same.

@@ -1,0 +1,70 @@
+// Which kernel a product gets: by its format, shape and device, from measurements, or as somebody asks.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "ptxgen/device.h"
+#include "ptxgen/gemv_variant.h"
+#include "ptxgen/tuning.h"
+
+namespace ptxgen {
+
+struct GemvChoice {
+  GemvVariant variant;
+  u32 rows = 1;        // of x that its kernel takes at once
+  std::string reason;  // why this one: a line
+};
+
+// Chosen for all products by an engine and by the user.
+struct GemvOverrides {
+  std::optional<GemvVariant> executor = {};
+  std::optional<GemvVariant> environment = {};  // PTXGEN_GEMV
+};
+
+// One device's kernels of choice. In this order counts what is asked for with a call, by the executor, by the
+// environment; then a record of `ptxgen tune`; then what ships with the library. What is asked for and cannot
+// be had is refused; a record or a default that does not fit gives way to the next, and the reason says so.
+class PTXGEN_API DevicePolicy {
+ public:
+  // Of the records, those of this device, driver and library version count.
+  DevicePolicy(const DeviceProperties& device, GemvOverrides overrides, const TuneRecords& records);
+
+  // For weights at a multiple of 16 bytes (`aligned`), or else of what their format needs. A choice may take
+  // fewer than shape.m rows at once, never more than kMostGemvRows.
+  absl::StatusOr<GemvChoice> choose(const GemvShape& shape, bool aligned,
+                                    const std::optional<GemvVariant>& call = {}) const;
+
+  // A fused product, which schedule `stream` alone has, with a plan for this device where it has none; or
+  // what stands in the way.
+  absl::StatusOr<FusedGemv> plan(const FusedGemv& product, bool aligned) const;
+
+  // Whose plan it is: "stream ... measured on 132 SMs".
+  std::string shipped_reason() const;
+
+  // A line for each record that does not count, with the reason.
+  const std::vector<std::string>& ignored() const { return ignored_; }
+
+ private:
+  using VariantOf = std::function<GemvVariant(const GemvShape&)>;
+  absl::StatusOr<GemvChoice> with_most_rows(GemvShape shape, bool aligned, const VariantOf& variant) const;
+  absl::StatusOr<GemvChoice> tuned(const GemvShape& shape, bool aligned) const;
+  absl::StatusOr<GemvChoice> shipped(const GemvShape& shape, bool aligned) const;
+  absl::Status fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const;
+  absl::Status has_stream(bool aligned) const;
+  absl::Status has_shared(const LaunchShape& shape) const;
+  template <class D>
+  StreamPlan plan_of(const D& product) const;
+
+  const DeviceProperties device_;
+  const GemvOverrides overrides_;
+  std::vector<TuneRecord> records_;
+  std::vector<std::string> ignored_;
+};
+
+}  // namespace ptxgen

@@ -1,0 +1,174 @@
+// Products of an engine, on handles: which kernel runs is the DevicePolicy's business, and every call says
+// which one it was and why.
+//
+//   Executor executor(cache);
+//   auto weights = WeightMatrix::borrow(Format::kQ4_K, 4096, 4096, address, bytes);
+//   executor.prepare({GemvShape{Format::kQ4_K, 4096, 4096, 1}});
+//   auto report = executor.gemv(stream, *weights, x.ptr<const f32>(), y.ptr<f32>());
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "ptxgen/device_policy.h"
+#include "ptxgen/gemv.h"
+#include "ptxgen/kernel_cache.h"
+
+namespace ptxgen {
+
+// A matrix [n][k] of quantised blocks on a device; a shared handle. An address must be a multiple of what the
+// format needs (FormatInfo::alignment); at multiples of 16 it can have every schedule.
+class PTXGEN_API WeightMatrix {
+ public:
+  // `bytes` at `address` stay the caller's, and there until the last launch with them is done.
+  static absl::StatusOr<WeightMatrix> borrow(Format format, u32 n, u32 k, u64 address, u64 bytes);
+  // Matrix and buffer end with the last handle; several matrices may lie in one buffer.
+  static absl::StatusOr<WeightMatrix> own(Format format, u32 n, u32 k, std::shared_ptr<const Buffer> buffer,
+                                          u64 offset = 0);
+
+  Format format() const { return format_; }
+  u32 n() const { return n_; }
+  u32 k() const { return k_; }
+  u64 address() const { return address_; }
+  u64 bytes() const;
+  bool aligned() const { return address_ % 16 == 0; }
+
+ private:
+  WeightMatrix(Format format, u32 n, u32 k, u64 address, std::shared_ptr<const Buffer> owner)
+      : format_(format), n_(n), k_(k), address_(address), owner_(std::move(owner)) {}
+
+  Format format_;
+  u32 n_, k_;
+  u64 address_;
+  std::shared_ptr<const Buffer> owner_;  // nothing: borrowed
+};
+
+// Activations as int8 (BlockQ8_1), quantised once for several products. They are what x was when quantize()
+// ran on its stream, whatever becomes of x afterwards: what a product reads is decided by the handle alone,
+// never by an address. Not for use by several threads at once.
+class PTXGEN_API PreparedActivations {
+ public:
+  u32 k() const { return k_; }
+  u32 max_m() const { return max_m_; }
+  u32 m() const { return m_; }  // rows that the last quantize() wrote; 0 before the first
+
+ private:
+  friend class Executor;
+  PreparedActivations(u32 k, u32 max_m, Buffer blocks) : k_(k), max_m_(max_m), blocks_(std::move(blocks)) {}
+
+  u32 k_, max_m_, m_ = 0;
+  Buffer blocks_;
+};
+
+// The activations of a product: f32 where they lie, at a multiple of 16 bytes, or prepared ones.
+class GemvInput {
+ public:
+  template <std::size_t Align>
+  GemvInput(DevicePtr<const f32, Align> x) : address_(x.address) {}  // NOLINT: stands for either
+  template <std::size_t Align>
+  GemvInput(DevicePtr<f32, Align> x) : address_(x.address) {}               // NOLINT
+  GemvInput(const PreparedActivations& prepared) : prepared_(&prepared) {}  // NOLINT
+
+ private:
+  friend class Executor;
+  u64 address_ = 0;
+  const PreparedActivations* prepared_ = nullptr;
+};
+
+// What ran.
+struct GemvReport {
+  std::string path;                  // schedule and plan: "stream ctas=132 row_lanes=32 ..."
+  std::string reason;                // why
+  std::vector<std::string> kernels;  // the descriptor of each launch, in order
+};
+
+// Wishes of one call.
+struct GemvCall {
+  std::optional<GemvVariant> variant = {};
+};
+
+// Up to three products of one vector, with what comes before and after them, in one launch: as FusedGemv has
+// it. Of `weights`, two with combine swiglu are gate and up.
+struct FusedProducts {
+  std::vector<WeightMatrix> weights = {};
+  DevicePtr<const f32, 16> gamma = {};  // given: RMSNorm of x with it
+  f32 epsilon = 1e-5f;
+  Combine combine = Combine::kNone;
+  DevicePtr<const f32> residual = {};  // given: added to the first product; may be its y
+  std::array<DevicePtr<f32>, 3> y = {};
+  std::optional<StreamPlan> plan = {};  // instead of the policy's
+};
+
+struct ExecutorOptions {
+  std::optional<GemvVariant> gemv = {};  // for every product that does not ask for another; fused ones have
+                                         // schedule stream alone, and take no notice
+  std::optional<TuneRecords> tuned =
+      {};  // nothing: those in the cache directory; an emulated device has none
+  CacheDirectoryOptions directory = {};
+  // Launch kernels that wait for their predecessor before that has ended, where the device can.
+  bool programmatic_dependent_launch = true;
+};
+
+// What prepare() makes ready: products of any m up to shape.m, a fused product (whose plan, when it has none,
+// is the policy's), or the quantising of activations.
+struct Preparation {
+  std::variant<GemvShape, FusedGemv, QuantizeQ8_1> product;
+  bool aligned = true;                      // the weights lie at multiples of 16 bytes
+  std::optional<GemvVariant> variant = {};  // as the call asks for
+
+  Preparation(const GemvShape& shape, bool aligned_ = true, std::optional<GemvVariant> variant_ = {})
+      : product(shape), aligned(aligned_), variant(std::move(variant_)) {}  // NOLINT: a list names them all
+  Preparation(const FusedGemv& fused, bool aligned_ = true) : product(fused), aligned(aligned_) {}  // NOLINT
+  Preparation(const QuantizeQ8_1& quantize) : product(quantize) {}                                  // NOLINT
+};
+
+// Runs products on the cache's device; the cache must outlive it. Any number of threads may use one.
+//
+// A product that was neither prepared nor run before is compiled, except while the calling thread records a
+// stream: then it is refused (kFailedPrecondition), and the recording goes on. What was prepared compiles,
+// loads and allocates nothing on the device.
+class PTXGEN_API Executor {
+ public:
+  explicit Executor(KernelCache& cache, const ExecutorOptions& options = {});
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // Compiles what the products need, several kernels at once. One status a product, in their order.
+  std::vector<absl::Status> prepare(absl::Span<const Preparation> products,
+                                    const PrepareOptions& options = {});
+
+  // y[n] = W x
+  absl::StatusOr<GemvReport> gemv(const Stream& stream, const WeightMatrix& weights, const GemvInput& x,
+                                  DevicePtr<f32> y, const GemvCall& call = {}) {
+    return gemv_batch(stream, weights, x, 1, y, call);
+  }
+  // y[m][n] = x[m][k] W^T, for any m; of prepared activations the first m rows. m = 0 launches nothing.
+  absl::StatusOr<GemvReport> gemv_batch(const Stream& stream, const WeightMatrix& weights, const GemvInput& x,
+                                        u32 m, DevicePtr<f32> y, const GemvCall& call = {});
+  // Where the kernel cannot be had (a target below sm_90, weights not at a multiple of 16, blocks of
+  // different sizes), products without norm, combine and residual run one after the other; others are
+  // refused.
+  absl::StatusOr<GemvReport> fused(const Stream& stream, const FusedProducts& products, const GemvInput& x);
+
+  // Room for max_m rows of k values; allocates.
+  absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m) const;
+  // Quantises x[m][k], f32, on the stream; products with them belong on the same, or behind it.
+  absl::Status quantize(const Stream& stream, DevicePtr<const f32, 16> x, u32 m, PreparedActivations& into);
+
+  // Or why PTXGEN_GEMV cannot be read, with which every product is refused.
+  const absl::StatusOr<DevicePolicy>& policy() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace ptxgen

@@ -1,0 +1,383 @@
+#include "ptxgen/executor.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ptxgen/environment.h"
+#include "ptxgen/strings.h"
+#include "src/runtime/decisions.h"
+
+namespace ptxgen {
+
+using internal::Decision;
+using internal::DecisionPtr;
+using internal::FusedKey;
+using internal::ShapeKey;
+
+namespace {
+
+std::string_view view(absl::string_view text) {
+  return {text.data(), text.size()};
+}
+
+std::string path_of_plan(const StreamPlan& plan) {
+  return GemvVariant{.plan = plan}.to_string();
+}
+
+// A plan that is left to the kernel, as it will be.
+std::string path_of(const GemvChoice& choice, const KernelType& kernel) {
+  GemvVariant variant = choice.variant;
+  if (variant.schedule == Schedule::kStream && variant.plan.ctas == 0) {
+    const BatchedGemv* batched = kernel.get_if<BatchedGemv>();
+    variant.plan = batched ? default_plan(*batched) : default_plan(*kernel.get_if<Gemv>());
+  }
+  return variant.to_string();
+}
+
+// What a report says once more is not repeated.
+void append_once(std::string* text, std::string_view part) {
+  if (text->empty()) {
+    *text = part;
+  } else if (!std::string_view(*text).ends_with(part)) {
+    str_append(text, "; then ", part);
+  }
+}
+
+void add_to(GemvReport& report, const Decision& decision) {
+  append_once(&report.path, decision.path);
+  append_once(&report.reason, decision.reason);
+  report.kernels.push_back(decision.name);
+}
+
+absl::Status unprepared(const absl::Status& status) {
+  if (!absl::IsFailedPrecondition(status)) return status;
+  return absl::FailedPreconditionError(str_cat(view(status.message()), ", with Executor::prepare()"));
+}
+
+absl::StatusOr<DevicePolicy> make_policy(const Device& device, const ExecutorOptions& options) {
+  GemvOverrides overrides = {options.gemv, {}};
+  if (const std::string text = env::text(env::kGemv); !text.empty()) {
+    absl::StatusOr<GemvVariant> variant = GemvVariant::parse(text);
+    if (!variant.ok()) {
+      return absl::InvalidArgumentError(
+          str_cat(env::kGemv.name, "=", view(variant.status().message()), "; or unset it"));
+    }
+    overrides.environment = *std::move(variant);
+  }
+  TuneRecords records;
+  if (options.tuned) {
+    records = *options.tuned;
+  } else if (device.kind() == DeviceKind::kCuda) {
+    records = TuneRecords::read(options.directory);
+  }
+  return DevicePolicy(device.properties(), std::move(overrides), records);
+}
+
+}  // namespace
+
+struct Executor::State {
+  State(KernelCache& c, const ExecutorOptions& options)
+      : cache(c),
+        policy(make_policy(c.device(), options)),
+        dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)) {}
+
+  absl::StatusOr<DecisionPtr> decide(const ShapeKey& key);
+  absl::StatusOr<DecisionPtr> decide(const FusedKey& key);
+  DecisionPtr decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
+
+  absl::Status launch(const Decision& decision, const Stream& stream, ArgValues values) const {
+    return decision.kernel.launch(stream, values, {.programmatic_dependent_launch = decision.dependent});
+  }
+  absl::StatusOr<GemvReport> one_by_one(Executor& executor, const Stream& stream,
+                                        const FusedProducts& products, const GemvInput& x,
+                                        const absl::Status& why);
+
+  KernelCache& cache;
+  const absl::StatusOr<DevicePolicy> policy;
+  const bool dependent;
+  internal::Decisions<ShapeKey> shapes;
+  internal::Decisions<FusedKey> fused;
+};
+
+Executor::Executor(KernelCache& cache, const ExecutorOptions& options)
+    : state_(std::make_unique<State>(cache, options)) {}
+Executor::~Executor() = default;
+
+const absl::StatusOr<DevicePolicy>& Executor::policy() const {
+  return state_->policy;
+}
+
+DecisionPtr Executor::State::decision(CompiledKernel kernel, u32 rows, std::string path,
+                                      std::string reason) const {
+  const bool waits = kernel.generated().waits_for_predecessor;
+  std::string name = kernel.descriptor().text();
+  return std::make_shared<const Decision>(Decision{std::move(kernel), rows, dependent && waits,
+                                                   std::move(path), std::move(reason), std::move(name)});
+}
+
+absl::StatusOr<DecisionPtr> Executor::State::decide(const ShapeKey& key) {
+  if (DecisionPtr found = shapes.find(key)) return found;
+  if (!policy.ok()) return policy.status();
+  const absl::StatusOr<GemvChoice> choice = policy->choose(key.shape, key.aligned, key.call);
+  if (!choice.ok()) return choice.status();
+  GemvShape rows = key.shape;
+  rows.m = choice->rows;
+  const KernelType type = kernel_of(rows, choice->variant);
+  absl::StatusOr<CompiledKernel> kernel = cache.get(type);
+  if (!kernel.ok()) return unprepared(kernel.status());
+  return shapes.add(key, decision(*std::move(kernel), choice->rows, path_of(*choice, type), choice->reason));
+}
+
+absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
+  if (DecisionPtr found = fused.find(key)) return found;
+  if (!policy.ok()) return policy.status();
+  const absl::StatusOr<FusedGemv> planned = policy->plan(key.product, key.aligned);
+  if (!planned.ok()) return planned.status();
+  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(*planned));
+  if (!kernel.ok()) return unprepared(kernel.status());
+  return fused.add(
+      key, decision(*std::move(kernel), 1,
+                    path_of_plan(planned->plan.ctas ? planned->plan : default_plan(*planned)),
+                    key.product.plan.ctas ? std::string("the call asks for it") : policy->shipped_reason()));
+}
+
+absl::StatusOr<GemvReport> Executor::gemv_batch(const Stream& stream, const WeightMatrix& weights,
+                                                const GemvInput& x, u32 m, DevicePtr<f32> y,
+                                                const GemvCall& call) {
+  const PreparedActivations* prepared = x.prepared_;
+  if (prepared && (prepared->k_ != weights.k() || prepared->m_ < m)) {
+    return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared->m_, " rows of ",
+                                              prepared->k_, " values; the product takes ", m, " of ",
+                                              weights.k(), ": quantize() them first"));
+  }
+  if (m == 0) return GemvReport{"nothing", "m is 0", {}};
+  const Activations x_type = prepared ? Activations::kQ8_1 : Activations::kF32;
+  ShapeKey key = {{weights.format(), weights.n(), weights.k(), 1, x_type}, weights.aligned(), call.variant};
+  const u64 begin = prepared ? prepared->blocks_.address() : x.address_;
+  const u64 row_bytes = activation_bytes(x_type, weights.k());
+  GemvReport report;
+  for (u32 done = 0; done < m;) {
+    // One key for all m that one kernel serves.
+    const u32 left = std::min(m - done, kMostGemvRows);
+    key.shape.m = left > 2 ? kMostGemvRows : left;
+    const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
+    if (!decided.ok()) return decided.status();
+    const Decision& decision = **decided;
+    const u32 rows = std::min(left, decision.rows);
+    std::array<u64, 4> values = {weights.address(), begin + done * row_bytes,
+                                 y.address + u64{done} * weights.n() * sizeof(f32), rows};
+    const std::size_t count = decision.kernel.descriptor().num_arguments();  // m is one where it may vary
+    if (absl::Status s = state_->launch(decision, stream, ArgValues(values).first(count)); !s.ok()) return s;
+    add_to(report, decision);
+    done += rows;
+  }
+  return report;
+}
+
+// ---- Fused products
+
+namespace {
+
+FusedGemv fused_product(const FusedProducts& products, Activations x_type) {
+  const std::vector<WeightMatrix>& w = products.weights;
+  FusedGemv fused;
+  fused.format = fused.format_b = fused.format_c = w[0].format();
+  fused.k = w[0].k();
+  fused.n = w[0].n();
+  if (w.size() > 1) fused.format_b = w[1].format(), fused.n_b = w[1].n();
+  if (w.size() > 2) fused.format_c = w[2].format(), fused.n_c = w[2].n();
+  if (products.gamma.address) fused.norm = Norm::kRms;
+  fused.combine = products.combine;
+  if (products.residual.address) fused.residual = Residual::kAdd;
+  fused.x_type = x_type;
+  if (products.plan) fused.plan = *products.plan;
+  return fused;
+}
+
+absl::Status check(const FusedProducts& products) {
+  const std::size_t count = products.weights.size();
+  if (count < 1 || count > 3)
+    return absl::InvalidArgumentError(str_cat(count, " matrices are given; a fused product has 1 to 3"));
+  for (const WeightMatrix& w : products.weights) {
+    if (w.k() == products.weights[0].k()) continue;
+    return absl::InvalidArgumentError(str_cat("the rows of one matrix have ", w.k(), " values, of the first ",
+                                              products.weights[0].k(), "; they multiply the same vector"));
+  }
+  return absl::OkStatus();
+}
+
+// Nothing but several products of the same vector.
+bool only_products(const FusedGemv& fused) {
+  return fused.norm == Norm::kNone && fused.combine == Combine::kNone && fused.residual == Residual::kNone;
+}
+
+std::vector<GemvShape> shapes_of(const FusedGemv& fused) {
+  std::vector<GemvShape> shapes;
+  const std::pair<Format, u32> matrices[] = {
+      {fused.format, fused.n}, {fused.format_b, fused.n_b}, {fused.format_c, fused.n_c}};
+  for (const auto& [format, n] : matrices) {
+    if (n) shapes.push_back({format, n, fused.k, 1, fused.x_type});
+  }
+  return shapes;
+}
+
+}  // namespace
+
+absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProducts& products,
+                                           const GemvInput& x) {
+  if (absl::Status s = check(products); !s.ok()) return s;
+  const PreparedActivations* prepared = x.prepared_;
+  const std::vector<WeightMatrix>& w = products.weights;
+  if (prepared && (prepared->k_ != w[0].k() || prepared->m_ < 1)) {
+    return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared->m_, " rows of ",
+                                              prepared->k_, " values; the products take 1 of ", w[0].k(),
+                                              ": quantize() them first"));
+  }
+  const bool aligned = std::all_of(w.begin(), w.end(), [](const WeightMatrix& m) { return m.aligned(); });
+  const FusedKey key = {fused_product(products, prepared ? Activations::kQ8_1 : Activations::kF32), aligned};
+  if (!state_->policy.ok()) return state_->policy.status();
+  if (!state_->fused.find(key) && !key.product.plan.ctas && only_products(key.product)) {
+    const absl::StatusOr<FusedGemv> planned = state_->policy->plan(key.product, aligned);
+    if (!planned.ok()) return state_->one_by_one(*this, stream, products, x, planned.status());
+  }
+  const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
+  if (!decided.ok()) return decided.status();
+  FusedGemv::Args args;
+  args.weights = {w[0].address()};
+  if (w.size() > 1) args.weights_b = {w[1].address()};
+  if (w.size() > 2) args.weights_c = {w[2].address()};
+  args.x = {prepared ? prepared->blocks_.address() : x.address_};
+  args.gamma = products.gamma;
+  args.residual = products.residual;
+  args.y = products.y[0], args.y_b = products.y[1], args.y_c = products.y[2];
+  args.epsilon = products.epsilon;
+  if (absl::Status s = state_->launch(**decided, stream, detail::to_values(args)); !s.ok()) return s;
+  GemvReport report;
+  add_to(report, **decided);
+  return report;
+}
+
+absl::StatusOr<GemvReport> Executor::State::one_by_one(Executor& executor, const Stream& stream,
+                                                       const FusedProducts& products, const GemvInput& x,
+                                                       const absl::Status& why) {
+  GemvReport report;
+  for (std::size_t i = 0; i < products.weights.size(); ++i) {
+    absl::StatusOr<GemvReport> one = executor.gemv(stream, products.weights[i], x, products.y[i]);
+    if (!one.ok()) return one;
+    append_once(&report.path, one->path);
+    append_once(&report.reason, one->reason);
+    report.kernels.insert(report.kernels.end(), one->kernels.begin(), one->kernels.end());
+  }
+  report.reason = str_cat("one after the other: ", view(why.message()), "; ", report.reason);
+  return report;
+}
+
+// ---- Activations
+
+absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m) const {
+  const QuantizeQ8_1 quantize = {.k = k};
+  if (absl::Status s = check_fields(quantize); !s.ok()) return s;
+  QuantizeQ8_1::Args args;
+  args.m = max_m;
+  absl::StatusOr<Buffer> blocks = state_->cache.device().allocate(quantize.dst_bytes(args), "activations");
+  if (!blocks.ok()) return blocks.status();
+  return PreparedActivations(k, max_m, *std::move(blocks));
+}
+
+absl::Status Executor::quantize(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
+                                PreparedActivations& into) {
+  if (m > into.max_m_) {
+    return absl::InvalidArgumentError(
+        str_cat("m is ", m, "; these activations have room for ", into.max_m_, " rows"));
+  }
+  const absl::StatusOr<CompiledKernelOf<QuantizeQ8_1>> kernel = state_->cache.get(QuantizeQ8_1{.k = into.k_});
+  if (!kernel.ok()) return unprepared(kernel.status());
+  QuantizeQ8_1::Args args;
+  args.src = x;
+  args.dst = {into.blocks_.address()};
+  args.m = m;
+  const bool dependent = state_->dependent && kernel->generated().waits_for_predecessor;
+  const absl::Status launched = kernel->launch(stream, args, {.programmatic_dependent_launch = dependent});
+  into.m_ = launched.ok() ? m : 0;
+  return launched;
+}
+
+// ---- prepare()
+
+namespace {
+
+// Everything that one Preparation needs.
+struct Needed {
+  std::vector<ShapeKey> shapes;
+  std::vector<FusedKey> fused;
+  std::vector<KernelType> kernels;
+  absl::Status status;
+};
+
+void need_shape(const DevicePolicy& policy, GemvShape shape, const Preparation& wanted, Needed& needed) {
+  const u32 m = shape.m;
+  for (shape.m = 1; needed.status.ok(); shape.m *= 2) {
+    const absl::StatusOr<GemvChoice> choice = policy.choose(shape, wanted.aligned, wanted.variant);
+    needed.status.Update(choice.status());
+    if (!choice.ok()) return;
+    GemvShape rows = shape;
+    rows.m = choice->rows;
+    needed.kernels.push_back(kernel_of(rows, choice->variant));
+    needed.shapes.push_back({shape, wanted.aligned, wanted.variant});
+    if (shape.m >= std::min(m, kMostGemvRows)) return;
+  }
+}
+
+void need_fused(const DevicePolicy& policy, const FusedGemv& fused, const Preparation& wanted,
+                Needed& needed) {
+  const absl::StatusOr<FusedGemv> planned = policy.plan(fused, wanted.aligned);
+  if (planned.ok()) {
+    needed.kernels.push_back(*planned);
+    needed.fused.push_back({fused, wanted.aligned});
+  } else if (only_products(fused) && !fused.plan.ctas) {
+    for (const GemvShape& shape : shapes_of(fused)) need_shape(policy, shape, wanted, needed);
+  } else {
+    needed.status = planned.status();
+  }
+}
+
+Needed needed_for(const DevicePolicy& policy, const Preparation& wanted) {
+  Needed needed;
+  if (const auto* shape = std::get_if<GemvShape>(&wanted.product)) {
+    need_shape(policy, *shape, wanted, needed);
+  } else if (const auto* fused = std::get_if<FusedGemv>(&wanted.product)) {
+    need_fused(policy, *fused, wanted, needed);
+  } else {
+    needed.kernels.push_back(std::get<QuantizeQ8_1>(wanted.product));
+  }
+  if (!needed.status.ok()) needed.kernels.clear();
+  return needed;
+}
+
+}  // namespace
+
+std::vector<absl::Status> Executor::prepare(absl::Span<const Preparation> products,
+                                            const PrepareOptions& options) {
+  State& state = *state_;
+  if (!state.policy.ok()) return std::vector<absl::Status>(products.size(), state.policy.status());
+  std::vector<Needed> all;
+  std::vector<KernelType> kernels;
+  for (const Preparation& product : products) {
+    all.push_back(needed_for(*state.policy, product));
+    kernels.insert(kernels.end(), all.back().kernels.begin(), all.back().kernels.end());
+  }
+  const std::vector<absl::Status> compiled = state.cache.prepare(kernels, options);
+  std::vector<absl::Status> statuses;
+  auto next = compiled.begin();
+  for (Needed& needed : all) {
+    for (std::size_t i = 0; i < needed.kernels.size(); ++i) needed.status.Update(*next++);
+    if (needed.status.ok()) {
+      for (const ShapeKey& key : needed.shapes) needed.status.Update(state.decide(key).status());
+      for (const FusedKey& key : needed.fused) needed.status.Update(state.decide(key).status());
+    }
+    statuses.push_back(std::move(needed.status));
+  }
+  return statuses;
+}
+
+}  // namespace ptxgen
