@@ -74,6 +74,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
   for (u32 rows = bucket_of(m); rows > 0; rows /= 2) {
     shape.m = rows;
     const GemvVariant variant = variant_of(shape);
+    if (rows > 1 && variant.schedule != Schedule::kStream) continue;  // which take one at a time
     absl::Status status = fits(shape, aligned, variant);
     if (status.ok() && rows == 1 && m > 1 && variant.schedule == Schedule::kStream &&
         !rows_are_aligned(shape)) {

@@ -286,6 +286,7 @@ absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m)
 
 absl::Status Executor::quantize(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
                                 PreparedActivations& into) {
+  into.m_ = 0;  // whatever goes wrong, nothing takes the old ones for these
   if (m > into.max_m_) {
     return absl::InvalidArgumentError(
         str_cat("m is ", m, "; these activations have room for ", into.max_m_, " rows"));
@@ -298,7 +299,7 @@ absl::Status Executor::quantize(const Stream& stream, DevicePtr<const f32, 16> x
   args.m = m;
   const bool dependent = state_->dependent && kernel->generated().waits_for_predecessor;
   const absl::Status launched = kernel->launch(stream, args, {.programmatic_dependent_launch = dependent});
-  into.m_ = launched.ok() ? m : 0;
+  if (launched.ok()) into.m_ = m;
   return launched;
 }
 
