@@ -34,6 +34,8 @@ constexpr Command kCommands[] = {
     {"bench", "Times kernels on a GPU, beside kernels that only move as many bytes",
      "ptxgen bench --kernel q4k_dequant --shapes 14336x4096,1024x4096 --out-type all --plot times.svg",
      declare_bench},
+    {"tune", "Finds the fastest variant of products on this GPU, and keeps it for the executor",
+     "ptxgen tune --format q4k,q6k --n 4096,14336 --k 4096 --m 1,4", declare_tune},
     {"cache", "Shows, checks and tidies the machine code that is kept on disk",
      "ptxgen cache why --kernel q4k_dequant --k 4096 --n 11008", declare_cache},
     {"pack", "Compiles many kernels for many GPUs into one file; needs no GPU",

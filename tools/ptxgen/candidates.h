@@ -1,0 +1,14 @@
+// The kernels that tuning tries for a product.
+#pragma once
+
+#include <vector>
+
+#include "ptxgen/gemv_variant.h"
+
+namespace ptxgen::tool {
+
+// Every legal variant worth a measurement on a device of so many SMs, each once; what the library does by
+// default stands first. Whether the device runs them all is left to compiler and launch.
+std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& by_default, u32 sm_count);
+
+}  // namespace ptxgen::tool
