@@ -47,13 +47,14 @@ absl::StatusOr<GemvChoice> DevicePolicy::choose(const GemvShape& shape, bool ali
       {"the call", &call}, {"the executor", &overrides_.executor}, {"PTXGEN_GEMV", &overrides_.environment}};
   for (const auto& [by, variant] : asked) {
     if (!variant->has_value()) continue;
+    const GemvVariant& wanted = **variant;  // clang 14 captures no structured bindings
     absl::StatusOr<GemvChoice> choice =
-        with_most_rows(shape, aligned, [&](const GemvShape&) { return **variant; });
+        with_most_rows(shape, aligned, [&](const GemvShape&) { return wanted; });
     if (choice.ok()) {
       choice->reason = str_cat(by, " asks for it", choice->reason);
       return choice;
     }
-    return absl::InvalidArgumentError(str_cat(by, " asks for ", (*variant)->to_string(), ", which ",
+    return absl::InvalidArgumentError(str_cat(by, " asks for ", wanted.to_string(), ", which ",
                                               text_of_fields(shape),
                                               " cannot have: ", view(choice.status().message())));
   }
