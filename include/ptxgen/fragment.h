@@ -1,5 +1,6 @@
 // Tiles of matrices as the tensor-core instructions take them: spread over the registers of the 32 lanes of a
-// warp. `mma` multiplies fragments whose shapes and types an instruction has; nothing else compiles.
+// warp, or of the 128 threads of a warpgroup. `mma` and `wgmma_mma_async` multiply fragments whose shapes and
+// types an instruction has; nothing else compiles.
 #pragma once
 
 #include <array>
@@ -56,6 +57,12 @@ void append_registers(const std::array<Reg<T>, N>& registers, Input*& out) {
 //
 // so in A of 16x32 bytes a lane holds four bytes of row g, four of row g + 8, and the same 16 columns
 // further.
+//
+// A and C of 64 rows are those of wgmma: warp w of the warpgroup holds rows 16w to 16w + 15, as it would 16
+// rows of mma, and of C every 8 columns one after another (PTX ISA, "Register Fragments for
+// wgmma.mma_async"):
+//
+//   C, 64 rows   row 16w + g + 8 * (i / 2 % 2)   column i / 4 * 8 + t * 2 + i % 2
 template <Matrix M, class T, u32 Rows, u32 Columns>
 class Fragment {
  public:
@@ -63,23 +70,25 @@ class Fragment {
   using Register = Reg<detail::packed_t<T>>;
   static constexpr Matrix kMatrix = M;
   static constexpr u32 kPerRegister = sizeof(u32) / sizeof(T);
-  static constexpr u32 kElements = Rows * Columns / 32;
+  static constexpr u32 kThreads = Rows == 64 ? 128 : 32;
+  static constexpr u32 kElements = Rows * Columns / kThreads;
   static constexpr u32 kRegisters = kElements / kPerRegister;
 
   struct Place {
     u32 row, column;
     bool operator==(const Place&) const = default;
   };
-  // Where element `element` of `lane` stands in the matrix.
+  // Where element `element` of `lane` stands in the matrix. Of a warpgroup, lanes are numbered 0 to 127.
   static constexpr Place place(u32 lane, u32 element) {
-    const u32 group = lane / 4, thread = lane % 4;
+    constexpr u32 kDown = (Rows < 16 ? Rows : 16) / 8;  // registers below each other
+    const u32 group = lane / 32 * 16 + lane % 32 / 4, thread = lane % 4;
     if constexpr (M == Matrix::kC) {
-      return {group + 8 * (element / 2), thread * 2 + element % 2};
+      return {group + 8 * (element / 2 % kDown), element / 2 / kDown * 8 + thread * 2 + element % 2};
     } else {
       const u32 r = element / kPerRegister;
       const u32 along = thread * kPerRegister + element % kPerRegister;
       if constexpr (M == Matrix::kB) return {r * 4 * kPerRegister + along, group};
-      return {group + 8 * (r % (Rows / 8)), r / (Rows / 8) * 4 * kPerRegister + along};
+      return {group + 8 * (r % kDown), r / kDown * 4 * kPerRegister + along};
     }
   }
 
@@ -122,11 +131,13 @@ class WmmaFragment {
   std::array<Register, kRegisters> registers_;
 };
 
-// A fragment that can be assigned, as a Var can: acc = mma(a, b, acc).
+// A fragment that can be assigned, as a Var can: acc = mma(a, b, acc); wgmma_mma_async(acc, a, b, true) adds
+// to it in place.
 template <class F>
 class FragmentVar {
  public:
   using Element = typename F::Register::value_type;
+  static constexpr u32 kRegisters = F::kRegisters;
 
   // Zeros.
   explicit FragmentVar(KernelBuilder& kernel)
@@ -140,6 +151,10 @@ class FragmentVar {
   operator F() const { return read(std::make_index_sequence<F::kRegisters>{}); }  // NOLINT: as Var to Reg
   // The present content of one register.
   Reg<Element> operator[](std::size_t i) const { return variables_[i]; }
+  // The variables themselves, for an instruction that reads and writes them in place.
+  void append_variables(detail::Input*& out) const {
+    for (const Var<Element>& v : variables_) *out++ = v.variable();
+  }
 
  private:
   using Variables = std::array<Var<Element>, F::kRegisters>;

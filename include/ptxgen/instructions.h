@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ptxgen/fragment.h"
+#include "ptxgen/matrix_descriptor.h"
 #include "ptxgen/value.h"
 
 namespace ptxgen {
@@ -421,6 +422,81 @@ constexpr Modifiers with_layouts(Layout a, Layout b) {
   return modifiers;
 }
 
+// ---- wgmma ----
+
+// What a fragment of accumulators of 64 x n holds.
+template <class D>
+struct WarpgroupAccumulator {};
+template <class T, u32 N>
+struct WarpgroupAccumulator<Accumulator<T, 64, N>> {
+  using type = T;
+  static constexpr u32 n = N;
+};
+
+// What an operand of wgmma holds: a matrix in shared memory, or as a a fragment of 64 x 32 bytes.
+template <class X>
+struct WarpgroupOperand {};
+template <class T, Major M>
+struct WarpgroupOperand<MatrixDescriptor<T, M>> {
+  using type = T;
+  static constexpr Major kMajor = M;
+  static constexpr u32 kRegisters = 1;
+};
+template <class T, u32 K>
+  requires(K * sizeof(T) == 32)
+struct WarpgroupOperand<Fragment<Matrix::kA, T, 64, K>> {
+  using type = T;
+  static constexpr Major kMajor = Major::kK;
+  static constexpr u32 kRegisters = 4;
+};
+
+template <Rule A, Rule B, Rule C, Rule E>
+constexpr Rule accumulated_in(RuleList<A, B, C, E>) {
+  return element_of(E);
+}
+template <Rule A, Rule... Rs>
+constexpr u32 first_count(RuleList<A, Rs...>) {
+  return count_of(A);
+}
+
+// PTX ISA, "Asynchronous wgmma.mma_async operation": the shapes.
+constexpr bool warpgroup_columns(u32 n, bool integer) {
+  return n % 8 == 0 && n >= 8 && n <= 256 && (!integer || n <= 32 || n % 16 == 0);
+}
+
+// Whether a row multiplies these into these accumulators.
+template <class Row, class D, class A, class B>
+concept WarpgroupMultiplies = requires {
+  typename WarpgroupAccumulator<D>::type;
+  typename WarpgroupOperand<A>::type;
+  typename WarpgroupOperand<B>::type;
+} && std::same_as<packed_t<typename WarpgroupAccumulator<D>::type>,
+                  resolve_t<accumulated_in(typename Row::Operands{}), void>> &&
+    warpgroup_columns(WarpgroupAccumulator<D>::n, std::same_as<typename WarpgroupAccumulator<D>::type, s32>) &&
+    WarpgroupOperand<A>::kRegisters == first_count(typename Row::Operands{}) && WarpgroupOperand<B>::kRegisters == 1 &&
+    Multiplies<Row, typename WarpgroupOperand<A>::type, typename WarpgroupOperand<B>::type>;
+
+template <Op O, class Row, class D, class A, class B>
+void multiply_in_place(const D& d, const A& a, const B& b, const In<pred>& scale_d, ImmScale scale_a,
+                       ImmScale scale_b, SourceLocation where) {
+  constexpr u32 kAccumulators = D::kRegisters;
+  Input inputs[WarpgroupOperand<A>::kRegisters + 2 + kAccumulators];
+  Input* end = inputs;
+  a.append_to(end);
+  b.append_to(end);
+  scale_d.append_to(end);
+  d.append_variables(end);
+  Modifiers modifiers;
+  modifiers.vector = kAccumulators;
+  modifiers.major_a = WarpgroupOperand<A>::kMajor;
+  modifiers.major_b = WarpgroupOperand<B>::kMajor;
+  modifiers.scale_a = scale_a;
+  modifiers.scale_b = scale_b;
+  constexpr Type kTo = Row::kTo.bits == 0 ? Type::kNone : type_of<typename WarpgroupOperand<A>::type>;
+  emit(O, type_of<typename WarpgroupOperand<B>::type>, kTo, modifiers, inputs, static_cast<u32>(end - inputs), where,
+       b.kernel());
+}
+
 constexpr Modifiers with_hints(MemoryHints hints) {
   Modifiers modifiers;
   modifiers.hints = hints;
@@ -614,6 +690,22 @@ constexpr Modifiers with_scope(Scope scope) {
   void method(const Ptr<S, T, Align>& p, const WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>& d,                 \
               const In<u32>& stride, SourceLocation where = SourceLocation::current()) {                               \
     detail::store_fragment<Op::id>(p, d, stride, L, where);                                                            \
+  }
+// d = a[64][k] * b[k][n] + d, without + d where scale_d is false; k is 32 bytes. d and a's registers may not be used, nor
+// the shared memory changed, until wgmma_wait_group has waited for it.
+#define PTXGEN_WGMMA(id, method, ...)                                                                               \
+  template <class D, class A, class B>                                                                              \
+    requires detail::WarpgroupMultiplies<detail::rows::id##_row, D, A, B>                                           \
+  void method(D& d, const A& a, const B& b, const In<pred>& scale_d, ImmScale scale_a = ImmScale::kOne,             \
+              ImmScale scale_b = ImmScale::kOne, SourceLocation where = SourceLocation::current()) {                \
+    detail::multiply_in_place<Op::id, detail::rows::id##_row>(d, a, b, scale_d, scale_a, scale_b, where);           \
+  }
+#define PTXGEN_WGMMA_INT(id, method, ...)                                                                           \
+  template <class D, class A, class B>                                                                              \
+    requires detail::WarpgroupMultiplies<detail::rows::id##_row, D, A, B>                                           \
+  void method(D& d, const A& a, const B& b, const In<pred>& scale_d,                                                \
+              SourceLocation where = SourceLocation::current()) {                                                   \
+    detail::multiply_in_place<Op::id, detail::rows::id##_row>(d, a, b, scale_d, ImmScale::kOne, ImmScale::kOne, where); \
   }
 #include "ptxgen/instruction_table.inc"
 #undef PTXGEN_IN

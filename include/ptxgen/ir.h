@@ -37,6 +37,7 @@ enum class Kind : u8 {
   Atomic,
   Convergent,      // exchanges between the lanes of a warp
   Aligned,         // the same by all 32 lanes together: tensor cores
+  Warpgroup,       // the same by all four warps of a warpgroup: wgmma
   Barrier,         // every thread of the CTA must arrive
   CountedBarrier,  // as many threads as it says
   Fence,
@@ -96,11 +97,23 @@ enum class Rule : u16 {
 constexpr Rule group(Rule element, u8 count) {
   return static_cast<Rule>(static_cast<ptxgen::u16>(element) | (count - 1) << 8);
 }
+// Variables that the instruction reads and writes in place (Operand::Form::kVariable), as many as the vector
+// modifier says: the accumulators of wgmma.
+constexpr Rule in_out(Rule element) {
+  return static_cast<Rule>(static_cast<ptxgen::u16>(element) | 0x80);
+}
+constexpr bool is_in_out(Rule rule) {
+  return (static_cast<ptxgen::u16>(rule) & 0x80) != 0;
+}
 constexpr Rule element_of(Rule rule) {
-  return static_cast<Rule>(static_cast<ptxgen::u16>(rule) & 0xff);
+  return static_cast<Rule>(static_cast<ptxgen::u16>(rule) & 0x7f);
 }
 constexpr u32 count_of(Rule rule) {
   return (static_cast<ptxgen::u16>(rule) >> 8) + 1;
+}
+// Whether the vector modifier says how many registers the rule stands for; count_of() is 1 then.
+constexpr bool is_vector(Rule rule) {
+  return rule == Rule::V || is_in_out(rule);
 }
 
 // What T may be, and D.
@@ -122,6 +135,12 @@ enum class L2 : u8 { kNone, kPrefetch64B, kPrefetch128B, kPrefetch256B };
 // How a matrix lies in memory: row-major or column-major.
 enum class Layout : u8 { kRow, kCol };
 
+// Which index of an operand of wgmma is contiguous in shared memory: k, or m of a and n of b (PTX ISA,
+// "Asynchronous Warpgroup Level Matrix Shared Memory Layout").
+enum class Major : u8 { kK, kMn };
+// What wgmma multiplies the elements of a, or of b, with.
+enum class ImmScale : s8 { kOne = 1, kMinusOne = -1 };
+
 struct MemoryHints {
   CacheOp op = CacheOp::kNone;
   L1 l1 = L1::kNone;
@@ -134,8 +153,10 @@ struct Modifiers {
   MemoryHints hints;
   Scope scope = Scope::kGpu;
   Space space = Space::kGlobal;
-  u8 vector = 1;
+  u8 vector = 1;                                          // registers of a vector operand
   Layout layout = Layout::kRow, layout_b = Layout::kRow;  // wmma: of the matrix, or of a and b
+  Major major_a = Major::kK, major_b = Major::kK;         // wgmma
+  ImmScale scale_a = ImmScale::kOne, scale_b = ImmScale::kOne;
   bool operator==(const Modifiers&) const = default;
 };
 
@@ -150,7 +171,7 @@ struct Operand {
     kF32,      // the low 32 bits
     kF64,
     kSymbol,    // a parameter or shared array: index `bits`
-    kVariable,  // index `bits`
+    kVariable,  // index `bits`; of a row's instruction: read and written in place
   };
   s64 bits = 0;
   ValueId value = kNoValue;

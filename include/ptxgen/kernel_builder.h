@@ -144,6 +144,9 @@ class PTXGEN_API KernelBuilder {
   void check_hints(const MemoryHints& hints, Kind kind, SourceLocation where);
   void check_literal(const Operand& operand, Rule rule, SourceLocation where);
   u32 check_variable(u32 variable, SourceLocation where);
+  void check_not_in_flight(u32 variable, bool written, SourceLocation where);
+  u32 in_place(const detail::Input& input, SourceLocation where);
+  void follow_wgmma(const Instruction& instruction);
   Operand far_address(const Operand& address, SourceLocation where);
   bool check_input(const detail::Input& input, SourceLocation where);
   void use(ValueId value, SourceLocation where);
@@ -157,10 +160,20 @@ class PTXGEN_API KernelBuilder {
   BuildOptions options_;
   Kernel kernel_;
   struct Variable {
-    u32 version = 0;  // assignments so far
-    u32 region = 0;   // where it was made
+    u32 version = 0;     // assignments so far
+    u32 region = 0;      // where it was made
+    u32 written_by = 0;  // the last group of wgmma that accumulates in it ...
+    u32 read_by = 0;     // ... or reads it as a
   };
   std::vector<Variable> variables_;
+  // Groups of wgmma in straight-line code. The open one is the next to be committed; those from `pending` on
+  // may be in flight. What control flow leaves in flight is not followed.
+  struct WgmmaGroups {
+    u32 open = 1, pending = 1;
+    u32 instructions = 0;
+  };
+  WgmmaGroups wgmma_;
+  std::vector<u32> wgmma_at_open_;  // of each open region
   u32 region_ = 0;
   u32 num_loops_ = 0;
   // The pure values of the current gap by hash, to share equal ones: the newest of each bucket, and for each

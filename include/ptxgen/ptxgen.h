@@ -22,6 +22,7 @@
 #include "ptxgen/kernel_type.h"
 #include "ptxgen/kernels.h"
 #include "ptxgen/launch_shape.h"
+#include "ptxgen/matrix_descriptor.h"
 #include "ptxgen/pack.h"
 #include "ptxgen/target.h"
 #include "ptxgen/tuning.h"

@@ -271,6 +271,8 @@ class Var : public detail::Operators<T> {
 
   KernelBuilder* kernel() const { return kernel_; }
   ValueId read(SourceLocation where) const { return detail::read_variable(*kernel_, index_, where); }
+  // The variable itself, for an instruction that reads and writes it in place.
+  detail::Input variable() const { return {{index_, kNoValue, Operand::Form::kVariable}, kernel_}; }
 
  private:
   KernelBuilder* kernel_;

@@ -8,28 +8,29 @@
 namespace ptxgen {
 namespace {
 
-enum class Group : u8 { kWarp, kCta };
+enum class Group : u8 { kWarp, kWarpgroup, kCta };
 
 // How a value spreads over the threads of a group, from less to more.
 enum class Spread : u8 {
   kUniform,
-  kLanes,  // a multiple of 32 plus the lane, as tid_x() is: its upper bits are one value in a warp
+  kLanes,  // a multiple of the group's size plus the place in it, as tid_x() is: its upper bits are one value
   kDiffers,
 };
 
-constexpr s64 kWarpSize = 32;
+constexpr s64 kWarpSize = 32, kWarpgroupSize = 128;
 
 // Forward data flow over values and variables. A variable spreads as what is assigned to it, and differs once
 // that happens in differing control flow; loops are walked until nothing changes.
 //
-// In a warp, tid_y() and tid_z() count as uniform and tid_x() as kLanes unless maxntid says that rows of the
-// block are no whole warps: a kernel that counts warps has such blocks.
+// In a warp (warpgroup), tid_y() and tid_z() count as uniform and tid_x() as kLanes unless maxntid says that
+// rows of the block are no whole warps (warpgroups): a kernel that counts them has such blocks.
 class Divergence {
  public:
   Divergence(const Kernel& kernel, Group group)
       : kernel_(kernel),
         group_(group),
-        whole_warps_(kernel.bounds.maxntid[0] % kWarpSize == 0),
+        size_(group == Group::kWarp ? kWarpSize : kWarpgroupSize),
+        whole_groups_(kernel.bounds.maxntid[0] % size_ == 0),
         values_(kernel.values.size()),
         variables_(kernel.variables.size()),
         reached_divergently_(kernel.instructions.size()),
@@ -59,6 +60,12 @@ class Divergence {
         const Operand* operands = &kernel_.operands[effect.operands];
         raise(variables_[static_cast<std::size_t>(operands[0].bits)],
               divergent ? Spread::kDiffers : spread(operands[1]));
+      } else if (effect.op < Op::kVarRead && row(effect.op).kind == Kind::Warpgroup) {
+        for (u8 o = 0; o < effect.num_operands; ++o) {
+          const Operand& operand = kernel_.operands[effect.operands + o];
+          if (operand.form == Operand::Form::kVariable)
+            raise(variables_[static_cast<std::size_t>(operand.bits)], Spread::kDiffers);
+        }
       } else if (effect.op == Op::kYield) {
         raise(yields_[region], spread(kernel_.operands[effect.operands]));
       }
@@ -75,7 +82,9 @@ class Divergence {
     if (instruction.op == Op::kVarRead) {
       result = variables_[static_cast<std::size_t>(operands[0].bits)];
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
-      result = group_ == Group::kCta ? across_cta(instruction, operands) : across_warp(instruction, operands);
+      result = group_ == Group::kCta    ? across_cta(instruction, operands)
+               : group_ == Group::kWarp ? across_warp(instruction, operands)
+                                        : across_warpgroup(instruction, operands);
     }
     for (u8 i = 0; i < instruction.num_results; ++i) raise(values_[instruction.results + i], result);
   }
@@ -93,6 +102,7 @@ class Divergence {
       case Kind::MBarrier:
       case Kind::Convergent:
       case Kind::Aligned:
+      case Kind::Warpgroup:
       case Kind::Clock: return Spread::kDiffers;
       case Kind::Barrier: return Spread::kUniform;  // what bar.red returns is one value for all
       default: return std::nullopt;
@@ -102,9 +112,6 @@ class Divergence {
   Spread across_warp(const Instruction& instruction, const Operand* operands) const {
     switch (instruction.op) {
       case Op::laneid: return Spread::kLanes;
-      case Op::tid_x: return whole_warps_ ? Spread::kLanes : Spread::kDiffers;
-      case Op::tid_y:
-      case Op::tid_z: return whole_warps_ ? Spread::kUniform : Spread::kDiffers;
       case Op::vote_sync_all:
       case Op::vote_sync_any:
       case Op::vote_sync_uni:
@@ -122,6 +129,21 @@ class Divergence {
         return differs(operands[1]) || !is_literal(operands[2], [](s64 c) { return c == kWarpSize - 1; })
                    ? Spread::kDiffers
                    : Spread::kUniform;
+      default: return across_group(instruction, operands);
+    }
+  }
+
+  // An exchange within its warps gives back what is one value in all of them.
+  Spread across_warpgroup(const Instruction& instruction, const Operand* operands) const {
+    return instruction.op == Op::shfl_sync_idx ? of_operands(instruction, operands)
+                                               : across_group(instruction, operands);
+  }
+
+  Spread across_group(const Instruction& instruction, const Operand* operands) const {
+    switch (instruction.op) {
+      case Op::tid_x: return whole_groups_ ? Spread::kLanes : Spread::kDiffers;
+      case Op::tid_y:
+      case Op::tid_z: return whole_groups_ ? Spread::kUniform : Spread::kDiffers;
       default: break;
     }
     if (const std::optional<Spread> known = of_kind(row(instruction.op).kind)) return *known;
@@ -132,16 +154,17 @@ class Divergence {
   }
 
   // `op` of a value that is kLanes and one that is uniform.
-  static Spread of_lanes(Op op, const Operand& b) {
-    const bool warps = is_literal(b, [](s64 value) { return value % kWarpSize == 0; });
+  Spread of_lanes(Op op, const Operand& b) const {
+    const bool groups = is_literal(b, [&](s64 value) { return value % size_ == 0; });
     switch (op) {
       case Op::shr:
-        return is_literal(b, [](s64 by) { return by >= 5; }) ? Spread::kUniform : Spread::kDiffers;
+        return is_literal(b, [&](s64 by) { return by >= 32 || s64{1} << by >= size_; }) ? Spread::kUniform
+                                                                                        : Spread::kDiffers;
       case Op::and_:
       case Op::div:
       case Op::setp_lt:
-      case Op::setp_ge: return warps ? Spread::kUniform : Spread::kDiffers;
-      case Op::add: return warps ? Spread::kLanes : Spread::kDiffers;
+      case Op::setp_ge: return groups ? Spread::kUniform : Spread::kDiffers;
+      case Op::add: return groups ? Spread::kLanes : Spread::kDiffers;
       default: return Spread::kDiffers;
     }
   }
@@ -165,7 +188,8 @@ class Divergence {
 
   const Kernel& kernel_;
   const Group group_;
-  const bool whole_warps_;
+  const s64 size_;  // of a warp or warpgroup
+  const bool whole_groups_;
   std::vector<Spread> values_, variables_;
   std::vector<bool> reached_divergently_;
   std::vector<Spread> yields_;  // of each region: its final predicate
@@ -177,10 +201,12 @@ class Divergence {
 std::vector<u32> reached_divergently(const Kernel& kernel,
                                      const std::vector<std::pair<u32, SourceLocation>>& together) {
   std::vector<u32> found;
-  for (const Group group : {Group::kCta, Group::kWarp}) {
+  for (const Group group : {Group::kCta, Group::kWarp, Group::kWarpgroup}) {
     const auto concerns = [&](u32 i) {
       const Kind kind = row(kernel.instructions[together[i].first].op).kind;
-      return (kind == Kind::Barrier) == (group == Group::kCta);
+      return group == (kind == Kind::Barrier     ? Group::kCta
+                       : kind == Kind::Warpgroup ? Group::kWarpgroup
+                                                 : Group::kWarp);
     };
     std::vector<u32> ours;
     for (u32 i = 0; i < together.size(); ++i) {

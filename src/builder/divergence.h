@@ -1,5 +1,5 @@
 // Which control flow may differ between the threads that must be together: those of a CTA at a barrier, those
-// of a warp at an .aligned instruction.
+// of a warp at an .aligned instruction, those of a warpgroup at one of wgmma.
 #pragma once
 
 #include <utility>

@@ -31,7 +31,7 @@ constexpr Slots slots(Rules... rules) {
   Slots result{{rules...}, 0, false, false};
   for (const Rule rule : result.rules) {
     result.ranged |= range_of(rule) != nullptr;
-    if (rule == Rule::V) {
+    if (is_vector(rule)) {
       result.vector = true;
     } else if (rule != Rule::None) {
       result.registers = static_cast<u8>(result.registers + count_of(rule));

@@ -15,7 +15,7 @@ struct Slots {
 
   std::array<Rule, kMax> rules = {};  // up to the first None
   u8 registers = 0;                   // that they stand for ...
-  bool vector = false;                // ... and with Rule::V as many more as the vector modifier says
+  bool vector = false;                // ... and with is_vector() as many more as the vector modifier says
   bool ranged = false;  // whether literals of one of them have a range; each is one register then
 
   constexpr u32 count(u8 vector_width) const { return registers + (vector ? vector_width : 0u); }

@@ -222,7 +222,9 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   absl::InlinedVector<Operand, 8> operands;
   for (const Input* input = inputs; input != inputs + count; ++input) {
     Operand operand = input->operand;
-    if (operand.form == Operand::Form::kValue) {
+    if (operand.form == Operand::Form::kVariable) {
+      operand.bits = k.in_place(*input, where);
+    } else if (operand.form == Operand::Form::kValue) {
       if (!k.check_input(*input, where)) operand = Operand{};
       if (!std::in_range<s32>(operand.bits)) operand = k.far_address(operand, where);
     } else if (k.check_input(*input, where) && input->in_register != Type::kNone && op != Op::mov) {
@@ -253,8 +255,9 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
       for (u32 i = 0; i < registers; ++i) k.kernel_.values.push_back({next, register_type});
     }
   }
-  if ((r.kind == Kind::Barrier || r.kind == Kind::Aligned) && k.region_ != 0)
-    k.together_.emplace_back(next, where);
+  const bool together = r.kind == Kind::Barrier || r.kind == Kind::Aligned || r.kind == Kind::Warpgroup;
+  if (together && k.region_ != 0) k.together_.emplace_back(next, where);
+  if (r.kind == Kind::Warpgroup) k.follow_wgmma(instruction);
   return results;
 }
 
@@ -268,6 +271,7 @@ u32 detail::add_variable(KernelBuilder& k, Type type) {
 
 ValueId detail::read_variable(KernelBuilder& k, u32 variable, SourceLocation where) {
   variable = k.check_variable(variable, where);
+  k.check_not_in_flight(variable, false, where);
   Instruction read;
   read.op = Op::kVarRead;
   read.type = k.kernel_.variables[variable];
@@ -282,6 +286,7 @@ ValueId detail::read_variable(KernelBuilder& k, u32 variable, SourceLocation whe
 
 void detail::write_variable(KernelBuilder& k, u32 variable, const Input& value, SourceLocation where) {
   variable = k.check_variable(variable, where);
+  k.check_not_in_flight(variable, true, where);
   Operand operands[] = {{variable, kNoValue, Operand::Form::kVariable}, value.operand};
   k.check_input(value, where);
   Instruction write;
@@ -304,6 +309,56 @@ u32 KernelBuilder::check_variable(u32 variable, SourceLocation where) {
         "a Var is used outside the region (if_, for_, while_ body) that made it; make it before the region");
   }
   return variable;
+}
+
+// A variable that the instruction reads and writes.
+u32 KernelBuilder::in_place(const detail::Input& input, SourceLocation where) {
+  if (input.kernel != this) {
+    mistake(where, "a Var belongs to another kernel; it is used only in the kernel that made it");
+    return 0;
+  }
+  return check_variable(static_cast<u32>(input.operand.bits), where);
+}
+
+// ---- wgmma in flight ----
+
+void KernelBuilder::check_not_in_flight(u32 variable, bool written, SourceLocation where) {
+  if (variable >= variables_.size()) return;
+  const Variable& v = variables_[variable];
+  if (v.written_by >= wgmma_.pending) {
+    mistake(where, str_cat("a Var is ", written ? "written" : "read",
+                           " while a wgmma may still accumulate in it; commit its group and wait for it "
+                           "(wgmma_wait_group) first"));
+  } else if (written && v.read_by >= wgmma_.pending) {
+    mistake(
+        where,
+        "a Var is written while a wgmma may still read it; wait for its group (wgmma_wait_group) first, or "
+        "keep a in two sets of registers by turns");
+  }
+}
+
+void KernelBuilder::follow_wgmma(const Instruction& instruction) {
+  ++wgmma_.instructions;
+  if (instruction.op == Op::wgmma_commit_group) {
+    ++wgmma_.open;
+  } else if (instruction.op == Op::wgmma_wait_group) {
+    const s64 kept = kernel_.operands[instruction.operands].bits;
+    if (kept < wgmma_.open) wgmma_.pending = std::max(wgmma_.pending, wgmma_.open - static_cast<u32>(kept));
+  }
+  for (u8 i = 0; i < instruction.num_operands; ++i) {
+    const Operand& operand = kernel_.operands[instruction.operands + i];
+    if (operand.form == Operand::Form::kVariable) {
+      const auto index = static_cast<std::size_t>(operand.bits);
+      if (index >= variables_.size()) continue;  // after a mistake
+      ++variables_[index].version;
+      variables_[index].written_by = wgmma_.open;
+    } else if (operand.form == Operand::Form::kValue && operand.value != kNoValue) {
+      const Value& value = kernel_.values[operand.value];
+      const Instruction& definition = kernel_.instructions[value.definition];
+      if (definition.op != Op::kVarRead || value.copied) continue;
+      variables_[static_cast<std::size_t>(kernel_.operands[definition.operands].bits)].read_by = wgmma_.open;
+    }
+  }
 }
 
 // ---- Parameters and shared memory ----
@@ -362,12 +417,15 @@ u32 KernelBuilder::open_region(bool is_loop) {
   region.parent = region_;
   region.loop = is_loop ? ++num_loops_ : kernel_.regions[region_].loop;
   kernel_.regions.push_back(region);
+  wgmma_at_open_.push_back(wgmma_.instructions);
   region_ = static_cast<u32>(kernel_.regions.size() - 1);
   return region_;
 }
 
 void KernelBuilder::close_region() {
   kernel_.regions[region_].open = false;
+  if (wgmma_.instructions != wgmma_at_open_.back()) wgmma_.pending = ++wgmma_.open;
+  wgmma_at_open_.pop_back();
   region_ = kernel_.regions[region_].parent;
   kernel_.gaps.emplace_back();
 }
@@ -489,6 +547,11 @@ absl::StatusOr<Kernel> KernelBuilder::finish() {
         r.kind == Kind::Barrier
             ? "a barrier stands in control flow that may differ between the threads of a CTA, so some may "
               "never arrive; move it out, or use bar_sync(id, count) for the warps that do"
+        : r.kind == Kind::Warpgroup
+            ? str_cat(r.method,
+                      " stands in control flow that may differ between the four warps of a warpgroup, which "
+                      "execute it together; move it out, or let the condition be one for a warpgroup "
+                      "(tid_x() >> 7, tid_x() < 256, what all threads load)")
             : str_cat(r.method,
                       " stands in control flow that may differ between the lanes of a warp, which execute "
                       "it together; move it out and mask what it computes with, or let the condition be "

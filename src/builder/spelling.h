@@ -39,6 +39,11 @@ struct Piece {
     kSpace,     // $A
     kLayout,    // $R
     kLayoutB,   // $N
+    kColumns,   // $W, $X: `count` for each register of the vector operand
+    kScaleA,    // $E
+    kScaleB,    // $F
+    kTransA,    // $J
+    kTransB,    // $K
     kLabel,     // $L
     kResults,   // d, d0, d1; {d}: in braces where they are several
     kOperands,  // a, b, c, e, f; {a}, {b}
@@ -50,7 +55,7 @@ struct Piece {
   ShortText text;  // of kText
 };
 
-inline constexpr std::size_t kMaxPieces = 24;
+inline constexpr std::size_t kMaxPieces = 32;
 using Spelling = std::array<Piece, kMaxPieces>;  // ends with kEnd
 
 namespace detail {
@@ -72,6 +77,12 @@ constexpr Piece::Kind modifier_piece(char letter) {
     case 'R': return Piece::Kind::kLayout;
     case 'N': return Piece::Kind::kLayoutB;
     case 'L': return Piece::Kind::kLabel;
+    case 'W':
+    case 'X': return Piece::Kind::kColumns;
+    case 'E': return Piece::Kind::kScaleA;
+    case 'F': return Piece::Kind::kScaleB;
+    case 'J': return Piece::Kind::kTransA;
+    case 'K': return Piece::Kind::kTransB;
     default: spelling_error("no such modifier"); return Piece::Kind::kEnd;
   }
 }
@@ -87,10 +98,10 @@ constexpr Piece slot_piece(Piece::Kind kind, const std::array<Rule, N>& rules, s
   Piece piece;
   piece.kind = kind;
   for (std::size_t i = 0; i < slot; ++i) {
-    if (rules[i] == Rule::V) spelling_error("a vector operand stands last");
+    if (is_vector(rules[i])) spelling_error("a vector operand stands last");
     piece.first = static_cast<u8>(piece.first + count_of(rules[i]));
   }
-  piece.count = rules[slot] == Rule::V ? u8{0} : static_cast<u8>(count_of(rules[slot]));
+  piece.count = is_vector(rules[slot]) ? u8{0} : static_cast<u8>(count_of(rules[slot]));
   return piece;
 }
 
@@ -118,7 +129,8 @@ constexpr Spelling split(std::string_view text, const std::array<Rule, N>& resul
   };
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '$') {
-      put(i, 2, {detail::modifier_piece(text[i + 1]), 0, 0, {}});
+      const u8 columns = text[i + 1] == 'W' ? 2 : text[i + 1] == 'X' ? 4 : 0;
+      put(i, 2, {detail::modifier_piece(text[i + 1]), 0, columns, {}});
       ++i;
       continue;
     }

@@ -352,6 +352,11 @@ class EntryPrinter {
           break;
         case Piece::Kind::kLayout: layout(i.modifiers.layout); break;
         case Piece::Kind::kLayoutB: layout(i.modifiers.layout_b); break;
+        case Piece::Kind::kColumns: out_.number(piece->count * i.modifiers.vector); break;
+        case Piece::Kind::kScaleA: out_.number(static_cast<s64>(i.modifiers.scale_a)); break;
+        case Piece::Kind::kScaleB: out_.number(static_cast<s64>(i.modifiers.scale_b)); break;
+        case Piece::Kind::kTransA: out_.number(i.modifiers.major_a == Major::kMn); break;
+        case Piece::Kind::kTransB: out_.number(i.modifiers.major_b == Major::kMn); break;
         case Piece::Kind::kLabel: print_label(); break;
         case Piece::Kind::kResults: list(*piece, i, [&](u32 r) { name(values_[i.results + r]); }); break;
         case Piece::Kind::kOperands: list(*piece, i, [&](u32 o) { operand(operands[o]); }); break;

@@ -7,6 +7,7 @@
 
 #include "src/emulator/access.h"
 #include "src/emulator/text.h"
+#include "src/emulator/wgmma.h"
 
 namespace ptxgen::emulator {
 namespace {
@@ -117,6 +118,9 @@ bool Async::wake_sleepers() {
 }
 
 void Async::land_at_random() {
+  for (std::uint32_t w = 0; cta_.wgmma && w < cta_.warps.size(); ++w) {
+    if (random() % 8 == 0) cta_.wgmma->advance(w);
+  }
   for (std::size_t i = loads_.size(); i-- > 0;) {
     if (random() % 8 == 0) land_load(i);
   }
@@ -239,7 +243,7 @@ std::string Async::describe_marks(std::uint64_t offset, unsigned bytes) const {
                      " may still read; wait for it with cp.async.bulk.wait_group.read first");
     }
   }
-  return "";
+  return cta_.wgmma ? cta_.wgmma->describe_source(offset, bytes) : "";
 }
 
 void Async::load(const AsyncCopy& copy) {
@@ -349,8 +353,8 @@ void Async::write_global(AsyncCopy& store) {
   ++changes_;
 }
 
-// Sources may overlap each other.
-void Async::remark_sources() {
+void Async::mark_sources() {
+  if (cta_.wgmma) cta_.wgmma->mark_sources();
   for (const ThreadCopies& t : threads_) {
     for (const AsyncCopy& copy : t.stores) {
       if (!copy.awaited) cta_.shared.mark(copy.shared, copy.bytes, kSource);
@@ -376,7 +380,7 @@ void Async::wait_stores(std::uint32_t thread, std::uint32_t pending, bool only_r
     cta_.shared.unmark(copy.shared, copy.bytes, kSource);
     unmarked = true;
   }
-  if (unmarked) remark_sources();
+  if (unmarked) mark_sources();
   if (only_read) return;
   t.stores.erase(std::remove_if(t.stores.begin(), t.stores.end(), covered), t.stores.end());
 }

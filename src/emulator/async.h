@@ -92,6 +92,8 @@ class Async {
   // Waits until at most `pending` of the thread's groups are not complete; all copies when `open` too.
   void wait_loads(std::uint32_t thread, std::uint32_t pending, bool open);
   void wait_stores(std::uint32_t thread, std::uint32_t pending, bool only_read);
+  // Marks again what is to be read: sources may overlap each other.
+  void mark_sources();
 
   // ", which the asynchronous copy at PTX line 12 `...` of thread (0,0,0) is still to write; wait for it
   // first"
@@ -106,7 +108,6 @@ class Async {
   void fire(ThreadCopies& thread, std::size_t arrival, bool waited);
   void read_source(AsyncCopy& store);
   void write_global(AsyncCopy& store);
-  void remark_sources();
   bool awaited(std::uint64_t mbarrier) const;
   bool land_one(bool awaited_only);
   bool wake_sleepers();

@@ -26,7 +26,7 @@ const MnemonicTable& mnemonics() {
     for (absl::Span<const Mnemonic> family :
          {integer_mnemonics(), bit_mnemonics(), float_mnemonics(), compare_mnemonics(),
           conversion_mnemonics(), move_mnemonics(), memory_mnemonics(), atomic_mnemonics(), warp_mnemonics(),
-          control_mnemonics(), mma_mnemonics(), matrix_load_mnemonics(), wmma_mnemonics(),
+          control_mnemonics(), mma_mnemonics(), matrix_load_mnemonics(), wmma_mnemonics(), wgmma_mnemonics(),
           mbarrier_mnemonics(), async_copy_mnemonics()}) {
       for (const Mnemonic& m : family) all[m.opcode].push_back(m);
     }

@@ -41,6 +41,7 @@ absl::Span<const Mnemonic> control_mnemonics();
 absl::Span<const Mnemonic> mma_mnemonics();
 absl::Span<const Mnemonic> matrix_load_mnemonics();
 absl::Span<const Mnemonic> wmma_mnemonics();
+absl::Span<const Mnemonic> wgmma_mnemonics();
 absl::Span<const Mnemonic> mbarrier_mnemonics();
 absl::Span<const Mnemonic> async_copy_mnemonics();
 

@@ -5,6 +5,7 @@
 #include "src/emulator/async.h"
 #include "src/emulator/machine.h"
 #include "src/emulator/text.h"
+#include "src/emulator/wgmma.h"
 
 namespace ptxgen::emulator {
 namespace {
@@ -80,6 +81,7 @@ Cta::Cta(const Launch& l)
       warps((threads + kWarpSize - 1) / kWarpSize),
       shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races, l.code->has_async),
       async(l.code->has_async ? std::make_unique<Async>(*this) : nullptr),
+      wgmma(l.code->has_wgmma ? std::make_unique<Wgmma>(*this) : nullptr),
       local(l.code->function->local_bytes * threads),
       local_written(local.size()),
       counts(l.code->ops.size()),
@@ -119,6 +121,7 @@ void Cta::start(std::uint64_t linear) {
   steps = 0;
   shared.reset();
   if (async) async->reset(linear);
+  if (wgmma) wgmma->reset();
   std::fill(local_written.begin(), local_written.end(), std::uint8_t{0});
   barriers.fill(Barrier{});
   for (Warp& w : warps) {
@@ -194,6 +197,7 @@ Cta::State Cta::round() {
   if (!fault.ok()) return State::kFault;
   if (std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; })) {
     if (async) async->finish();
+    if (wgmma && fault.ok()) wgmma->finish();
     return fault.ok() ? State::kDone : State::kFault;
   }
   if (async ? !async->after_turns(progress) : !progress) fault = deadlock();
@@ -263,7 +267,7 @@ bool Cta::step(Warp& w) {
         missing_id = op.src[i].id;
       }
     }
-    if (missing == 0) op.run(w, op, mask);
+    if (missing == 0 && (!wgmma || op.in_flight || wgmma->use_registers(w, op))) op.run(w, op, mask);
   }
   if (missing != 0) {
     const std::uint32_t index = launch->code->register_of_slot[missing_id];

@@ -28,6 +28,7 @@ inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 struct Warp;
 struct Cta;
 class Async;
+class Wgmma;
 struct Op;
 using Execute = void (*)(Warp& warp, const Op& op, LaneMask lanes);
 
@@ -47,6 +48,7 @@ struct Op {
   std::uint16_t dst_count = 0, src_count = 0;
   bool guarded = false, guard_negated = false;
   bool counted = false;      // the one operation of its instruction that statistics count
+  bool in_flight = false;    // goes on after its instruction: Wgmma watches its registers
   bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
   Space space = Space::kGeneric;
   std::uint8_t element_bytes = 0;
@@ -119,7 +121,8 @@ struct Executable {
   std::vector<PlacedVariable> shared;  // the .shared variables it uses
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t dynamic_shared_offset = 0;
-  bool has_async = false;        // mbarriers or asynchronous copies
+  bool has_async = false;  // mbarriers, asynchronous copies or wgmma
+  bool has_wgmma = false;
   bool has_fence = false;        // strong accesses may then order weak ones
   unsigned shared_granule = 16;  // largest unit that no shared-memory access splits
 };
@@ -267,6 +270,7 @@ struct Cta {
   std::vector<Warp> warps;
   SharedMemory shared;
   std::unique_ptr<Async> async;  // where the entry has such instructions
+  std::unique_ptr<Wgmma> wgmma;
   std::vector<std::byte> local;  // Function::local_bytes for each thread
   std::vector<std::uint8_t> local_written;
   std::array<Barrier, 16> barriers;

@@ -1,7 +1,6 @@
 // mma.sync (PTX ISA, "Matrix multiply-accumulate operation using mma instruction").
 #include <algorithm>
 #include <bit>
-#include <limits>
 
 #include "src/emulator/decode.h"
 #include "src/emulator/matrix.h"
@@ -85,56 +84,32 @@ void accumulate(Warp& warp, const Op& op, const Slot* slots, Type type, F&& f) {
   }
 }
 
-std::int32_t integer(std::uint32_t bits, Type type) {
-  return type == Type::kS8 ? static_cast<std::int8_t>(bits) : static_cast<std::int32_t>(bits);
-}
-
-void mma_integer(Warp& warp, const Op& op, LaneMask mask) {
+void mma_on_integers(Warp& warp, const Op& op, LaneMask mask) {
   if (!whole_warp(warp, op, mask)) return;
   const Shape shape = shape_of(op);
   const Type a_type = type_at(op, 0), b_type = type_at(op, 1);
   std::int32_t a[kMostRows][kMostDepth], b[kColumns][kMostDepth];
   const Slot* b_slots = op.src + registers(shape.m * shape.k, a_type);
   const Slot* c_slots = b_slots + registers(kColumns * shape.k, b_type);
-  gather_a(warp, op.src, shape, a_type, a, integer);
-  gather_b(warp, b_slots, shape, b_type, b, integer);
+  gather_a(warp, op.src, shape, a_type, a, mma_integer);
+  gather_b(warp, b_slots, shape, b_type, b, mma_integer);
   accumulate(warp, op, c_slots, Type::kS32, [&](unsigned row, unsigned column, std::uint32_t c) {
     std::int32_t sum = 0;  // at most 32 * 255 * 255
     for (unsigned k = 0; k < shape.k; ++k) sum += a[row][k] * b[column][k];
-    if (!(op.flags & kSatfinite)) return c + static_cast<std::uint32_t>(sum);
-    using Limits = std::numeric_limits<std::int32_t>;
-    const std::int64_t exact = std::int64_t{static_cast<std::int32_t>(c)} + sum;
-    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(exact, Limits::min(), Limits::max()));
+    return add_integer(c, sum, (op.flags & kSatfinite) != 0);
   });
 }
 
-Format format_of(Type type) {
-  switch (type) {
-    case Type::kF16: return kF16;
-    case Type::kBf16: return kBf16;
-    case Type::kTf32: return kTf32;
-    case Type::kE4m3: return kE4m3;
-    case Type::kE5m2: return kE5m2;
-    default: return kF32;
-  }
-}
-
-// A tf32 is the upper 19 bits of its register; the hardware does not look at the others.
-Factor floating(std::uint32_t bits, Type type) {
-  return factor(type == Type::kTf32 ? bits >> (kF32.mantissa_bits - kTf32.mantissa_bits) : bits,
-                format_of(type));
-}
-
-void mma_float(Warp& warp, const Op& op, LaneMask mask) {
+void mma_on_floats(Warp& warp, const Op& op, LaneMask mask) {
   if (!whole_warp(warp, op, mask)) return;
   const Shape shape = shape_of(op);
   const Type a_type = type_at(op, 0), b_type = type_at(op, 1), c_type = type_at(op, 2);
   Factor a[kMostRows][kMostDepth], b[kColumns][kMostDepth];
   const Slot* b_slots = op.src + registers(shape.m * shape.k, a_type);
   const Slot* c_slots = b_slots + registers(kColumns * shape.k, b_type);
-  gather_a(warp, op.src, shape, a_type, a, floating);
-  gather_b(warp, b_slots, shape, b_type, b, floating);
-  const MmaFormats formats{format_of(a_type), format_of(b_type), format_of(c_type)};
+  gather_a(warp, op.src, shape, a_type, a, mma_factor);
+  gather_b(warp, b_slots, shape, b_type, b, mma_factor);
+  const MmaFormats formats{mma_format(a_type), mma_format(b_type), mma_format(c_type)};
   accumulate(warp, op, c_slots, c_type, [&](unsigned row, unsigned column, std::uint32_t c) {
     return fused_dot(a[row], b[column], shape.k, c, formats);
   });
@@ -205,7 +180,7 @@ void decode_mma(Decoder& d) {
   const absl::Span<const Operand> results = d.elements(0);
   if (results.size() != registers(m * kColumns, c)) d.fail("d has as many registers as c");
   for (const Operand& element : results) dst.push_back(d.dst(element, Type::kB32));
-  Op& op = d.emit(integers ? &mma_integer : &mma_float, std::move(dst), std::move(src));
+  Op& op = d.emit(integers ? &mma_on_integers : &mma_on_floats, std::move(dst), std::move(src));
   op.mode = m | k << 8;
   op.flags = static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b) << 8 |
              static_cast<std::uint32_t>(c) << 16 | (satfinite ? kSatfinite : 0);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ptxgen::emulator {
 namespace {
@@ -53,6 +54,34 @@ std::uint32_t add_block(const Factor* a, const Factor* b, unsigned count, std::u
 }
 
 }  // namespace
+
+Format mma_format(Type type) {
+  switch (type) {
+    case Type::kF16: return kF16;
+    case Type::kBf16: return kBf16;
+    case Type::kTf32: return kTf32;
+    case Type::kE4m3: return kE4m3;
+    case Type::kE5m2: return kE5m2;
+    default: return kF32;
+  }
+}
+
+// A tf32 is the upper 19 bits of its register; the hardware does not look at the others.
+Factor mma_factor(std::uint32_t bits, Type type) {
+  return factor(type == Type::kTf32 ? bits >> (kF32.mantissa_bits - kTf32.mantissa_bits) : bits,
+                mma_format(type));
+}
+
+std::int32_t mma_integer(std::uint32_t bits, Type type) {
+  return type == Type::kS8 ? static_cast<std::int8_t>(bits) : static_cast<std::int32_t>(bits);
+}
+
+std::uint32_t add_integer(std::uint32_t c, std::int32_t sum, bool satfinite) {
+  if (!satfinite) return c + static_cast<std::uint32_t>(sum);
+  using Limits = std::numeric_limits<std::int32_t>;
+  const std::int64_t exact = std::int64_t{static_cast<std::int32_t>(c)} + sum;
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(exact, Limits::min(), Limits::max()));
+}
 
 Factor factor(std::uint32_t bits, Format format) {
   const std::uint32_t mantissa = bits & ((1u << format.mantissa_bits) - 1);

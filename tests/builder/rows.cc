@@ -98,6 +98,11 @@ std::vector<std::string> named_instructions(std::string_view entry) {
   return instructions;
 }
 
+Target RowSuite::newest_target(Op op) {
+  const Target target = row(op).target;
+  return target.arch_specific ? target : Target{121, false};
+}
+
 void RowSuite::finish(Op op, KernelBuilder& k) {
   RowCase& row_case = cases_.emplace_back();
   row_case.op = op;

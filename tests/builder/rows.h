@@ -150,7 +150,7 @@ class RowSuite {
     using Element = std::conditional_t<std::is_void_v<T> || std::is_same_v<T, pred>, u32, T>;
     using Args = detail::OperandArgs<Element, detail::parameter_t<A>, detail::parameter_t<B>,
                                      detail::parameter_t<C>, detail::parameter_t<E>>;
-    KernelBuilder k("row_" + std::to_string(cases_.size()), {{121, false}, {9, 0}});
+    KernelBuilder k("row_" + std::to_string(cases_.size()), {newest_target(op), {9, 0}});
     k.declare_parameters<Args>();
     const auto made = [&] {
       return call.template operator()<T, D>(k, k.param(&Args::p), k.shared<Element, 16>(4),
@@ -196,6 +196,8 @@ class RowSuite {
   const std::vector<RowCase>& cases() const { return cases_; }
 
  private:
+  // The newest target that has the row.
+  static Target newest_target(Op op);
   void finish(Op op, KernelBuilder& k);
   void expect(std::size_t first, std::string_view expected);
 
@@ -219,6 +221,7 @@ void add_conversion_rows(RowSuite& suite);
 void add_memory_rows(RowSuite& suite);
 void add_warp_rows(RowSuite& suite);
 void add_matrix_rows(RowSuite& suite);
+void add_wgmma_rows(RowSuite& suite);
 void add_atomic_rows(RowSuite& suite);
 void add_cta_rows(RowSuite& suite);
 void add_async_rows(RowSuite& suite);

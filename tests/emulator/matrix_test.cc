@@ -3,8 +3,8 @@
 #include <cmath>
 #include <functional>
 
-#include "src/emulator/numerics.h"
 #include "tests/emulator/harness.h"
+#include "tests/emulator/matrix_elements.h"
 
 namespace ptxgen::emulator {
 namespace {
@@ -44,26 +44,6 @@ const Layout kC_16 = [](int g, int t, int i) { return Place{i < 2 ? g : g + 8, t
 
 using Registers = std::vector<std::uint32_t>;  // register r of lane l at l * registers + r
 using Numbers = std::vector<std::vector<double>>;
-
-// How a value looks as an element of `type`; all the tests' values are exact in it.
-std::uint32_t element_bits(double x, std::string_view type) {
-  if (type == "u8" || type == "s8") return static_cast<std::uint32_t>(static_cast<int>(x)) & 0xff;
-  if (type == "s32") return static_cast<std::uint32_t>(static_cast<std::int64_t>(x));
-  if (type == "f16") return encode(x, kF16, Rounding::kNearestEven);
-  if (type == "bf16") return encode(x, kBf16, Rounding::kNearestEven);
-  if (type == "e4m3") return encode_fp8(x, kE4m3);
-  if (type == "e5m2") return encode_fp8(x, kE5m2);
-  return std::bit_cast<std::uint32_t>(static_cast<float>(x));
-}
-double element_value(std::uint32_t bits, std::string_view type) {
-  if (type == "s32") return static_cast<std::int32_t>(bits);
-  if (type == "f16") return decode(bits, kF16);
-  return std::bit_cast<float>(bits);
-}
-int element_width(std::string_view type) {
-  if (type == "u8" || type == "s8" || type == "e4m3" || type == "e5m2") return 8;
-  return type == "f16" || type == "bf16" ? 16 : 32;
-}
 
 Registers spread(const Numbers& matrix, std::string_view type, const Layout& layout) {
   const int width = element_width(type), per = 32 / width;

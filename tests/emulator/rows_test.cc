@@ -10,8 +10,8 @@ TEST_CASE("every row of the instruction table is decoded", "[emulator]") {
   for (const auto add : {&testing::add_integer_rows, &testing::add_float_rows, &testing::add_half_rows,
                          &testing::add_comparison_rows, &testing::add_logic_rows,
                          &testing::add_conversion_rows, &testing::add_memory_rows, &testing::add_warp_rows,
-                         &testing::add_matrix_rows, &testing::add_atomic_rows, &testing::add_cta_rows,
-                         &testing::add_async_rows, &testing::add_internal_rows}) {
+                         &testing::add_matrix_rows, &testing::add_wgmma_rows, &testing::add_atomic_rows,
+                         &testing::add_cta_rows, &testing::add_async_rows, &testing::add_internal_rows}) {
     add(suite);
   }
   REQUIRE(suite.cases().size() > 500);

@@ -329,6 +329,60 @@ IS_LEGAL(Global32<f32>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
 IS_ILLEGAL(Global32<const f32>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
 IS_ILLEGAL(Global32<f16>, WmmaC, None, wmma_store_d<Layout::kRow>(a, b, 16));
 
+// ---- wgmma: accumulators in place, matrices in shared memory ----
+using HalfA64 = FragA<f16, 64, 16>;
+using BrainA64 = FragA<bf16, 64, 16>;
+using ByteA64 = FragA<u8, 64, 32>;
+using LongA64 = FragA<f16, 64, 32>;
+using HalfM = MatrixDescriptor<f16>;
+using HalfMn = MatrixDescriptor<f16, Major::kMn>;
+using BrainM = MatrixDescriptor<bf16>;
+using SignedM = MatrixDescriptor<s8>;
+using F8M = MatrixDescriptor<e4m3>;
+using Tf32M = MatrixDescriptor<tf32>;
+using Sum64 = Accumulator<f32, 64, 40>;
+using HalfSum64 = Accumulator<f16, 64, 40>;
+using IntSum64 = Accumulator<s32, 64, 48>;
+using BadIntSum64 = Accumulator<s32, 64, 40>;
+using BadSum64 = Accumulator<f32, 64, 12>;
+using WideSum64 = Accumulator<f32, 64, 264>;
+using FragC64 = FragC<f32, 64, 40>;
+IS_LEGAL(HalfA64, HalfM, Sum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(HalfM, HalfMn, Sum64&, wgmma_mma_async(c, a, b, false, ImmScale::kMinusOne));
+IS_LEGAL(HalfA64, HalfM, HalfSum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(BrainA64, BrainM, Sum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(Tf32M, Tf32M, Sum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(ByteA64, SignedM, IntSum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(ByteA64, SignedM, IntSum64&, wgmma_mma_async_satfinite(c, a, b, true));
+IS_LEGAL(HalfM, Pred, HalfM&, c = a);
+IS_ILLEGAL(HalfA64, HalfM, FragC64&, wgmma_mma_async(c, a, b, true));  // values cannot be changed
+IS_ILLEGAL(HalfA64, HalfM, const Sum64&, wgmma_mma_async(c, a, b, true));
+IS_ILLEGAL(HalfA64, HalfM, Accumulator16x8&, wgmma_mma_async(c, a, b, true));  // 16 rows
+IS_ILLEGAL(HalfA, HalfM, Sum64&, wgmma_mma_async(c, a, b, true));              // a of 16 rows
+IS_ILLEGAL(LongA64, HalfM, Sum64&, wgmma_mma_async(c, a, b, true));            // k of 32
+IS_ILLEGAL(HalfA64, BrainM, Sum64&, wgmma_mma_async(c, a, b, true));           // f16 times bf16
+IS_ILLEGAL(BrainA64, BrainM, HalfSum64&, wgmma_mma_async(c, a, b, true));      // bf16 into f16
+IS_ILLEGAL(HalfA64, HalfM, IntSum64&, wgmma_mma_async(c, a, b, true));
+IS_ILLEGAL(HalfA64, HalfM, BadSum64&, wgmma_mma_async(c, a, b, true));       // n = 12
+IS_ILLEGAL(HalfA64, HalfM, WideSum64&, wgmma_mma_async(c, a, b, true));      // n = 264
+IS_ILLEGAL(ByteA64, SignedM, BadIntSum64&, wgmma_mma_async(c, a, b, true));  // integers: n = 32, 48, 64 ...
+IS_ILLEGAL(ByteA64, SignedM, IntSum64&, wgmma_mma_async(c, a, b, true, ImmScale::kOne));
+IS_ILLEGAL(HalfA64, HalfM, Sum64&, wgmma_mma_async_satfinite(c, a, b, true));
+IS_ILLEGAL(HalfA64, HalfA64, Sum64&, wgmma_mma_async(c, a, b, true));  // b is always in shared memory
+IS_ILLEGAL(HalfA64, Reg<u64>, Sum64&, wgmma_mma_async(c, a, b, true));
+IS_ILLEGAL(HalfA64, HalfM, Sum64&, wgmma_mma_async(c, a, b, 1));  // scale-d is a predicate
+IS_ILLEGAL(F8M, SignedM, Sum64&, wgmma_mma_async(c, a, b, true));
+IS_LEGAL(Tile16<f16>, MatrixLayout, None, HalfM(a, b));
+IS_ILLEGAL(Shared<f16>, MatrixLayout, None, HalfM(a, b));  // matrices begin at multiples of 16 bytes
+IS_ILLEGAL(Tile16<bf16>, MatrixLayout, None, HalfM(a, b));
+IS_ILLEGAL(Global16<f16>, MatrixLayout, None, HalfM(a, b));
+IS_ILLEGAL(HalfM, None, HalfMn&, c = a);  // major-ness is part of the type
+template <class T>
+concept HasMnMajor = requires {
+  typename MatrixDescriptor<T, Major::kMn>;
+};
+static_assert(HasMnMajor<f16> && HasMnMajor<bf16> && !HasMnMajor<e4m3> && !HasMnMajor<tf32>);
+
 TEST_CASE("misuse does not compile", "[negative]") {
   SUCCEED("this file compiled");
 }

@@ -43,7 +43,8 @@ std::string_view kind_of(const Instruction& instruction) {
     case Kind::Store: return "store";
     case Kind::Atomic: return "atomic";
     case Kind::Convergent: return "warp exchange";
-    case Kind::Aligned: return "tensor core";
+    case Kind::Aligned:
+    case Kind::Warpgroup: return "tensor core";
     case Kind::Barrier:
     case Kind::CountedBarrier:
     case Kind::MBarrier: return "barrier";
