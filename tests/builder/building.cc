@@ -20,7 +20,7 @@ absl::Span<const std::byte> bytes_of(const T& words) {
 }  // namespace
 
 absl::StatusOr<std::vector<u32>> run(const Kernel& kernel, u32 threads, absl::Span<const u32> in, u32 n,
-                                     std::size_t outputs) {
+                                     std::size_t outputs, u64 seed) {
   const std::string ptx = print_ptx(kernel);
   const auto program = emulator::Program::parse(ptx);
   if (!program.ok()) return with_text(program.status(), ptx);
@@ -43,6 +43,7 @@ absl::StatusOr<std::vector<u32>> run(const Kernel& kernel, u32 threads, absl::Sp
   config.params = params;
   emulator::Options options;
   options.workers = 1;
+  options.seed = seed;
   if (status.ok()) status = emulator::launch(**program, kernel.name, config, memory, options).status();
   if (status.ok()) {
     status = memory.read(*out_address, {reinterpret_cast<std::byte*>(out.data()), out.size() * sizeof(u32)});

@@ -54,9 +54,9 @@ std::string mistake(Body&& body, const BuildOptions& options = {}) {
 }
 
 // What `threads` threads of one CTA leave in `out` (outputs words, first 0xdeadbeef each). A fault is a
-// message in the status, with the text of the kernel.
+// message in the status, with the text of the kernel. `seed` is that of emulator::Options.
 absl::StatusOr<std::vector<u32>> run(const Kernel& kernel, u32 threads, absl::Span<const u32> in, u32 n,
-                                     std::size_t outputs);
+                                     std::size_t outputs, u64 seed = 0);
 
 template <class Body>
 absl::StatusOr<std::vector<u32>> build_and_run(Body&& body, u32 threads, absl::Span<const u32> in, u32 n,
