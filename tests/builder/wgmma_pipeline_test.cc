@@ -9,6 +9,7 @@
 
 #include "tests/builder/building.h"
 #include "tests/support/catch.h"
+#include "tests/support/ptxas.h"
 
 namespace ptxgen::testing {
 namespace {
@@ -192,6 +193,17 @@ TEST_CASE("a pipeline of copies and wgmma computes the product in every order", 
               static_cast<float>(data.product(i / kTokens, i % kTokens)));
     }
   }
+}
+
+TEST_CASE("ptxas lets the multiplications of a pipeline overlap", "[builder][wgmma][ptxas]") {
+  const absl::StatusOr<Kernel> kernel = pipeline(Fault::kNone);
+  REQUIRE(kernel.ok());
+  const PtxasReport report = assemble(print_ptx(*kernel), {90, true});
+  INFO(report.log);
+  REQUIRE(report.ok);
+  // It says so where it waits for each one, or moves registers out of the way (C7510 to C7519).
+  CHECK(report.log.find("wgmma") == std::string::npos);
+  CHECK(report.log.find("(C75") == std::string::npos);
 }
 
 TEST_CASE("a pipeline that lacks a wait, a fence or a release in time is found", "[builder][wgmma]") {

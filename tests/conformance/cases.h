@@ -52,7 +52,7 @@ const std::vector<ConformanceCase>& conformance_cases();
 // Why the row has no case; empty when it has.
 std::string_view exempt(Op op);
 
-// A module of these cases for sm_90.
+// A module of these cases for sm_90a.
 std::string conformance_module(absl::Span<const ConformanceCase> cases);
 
 }  // namespace ptxgen::testing

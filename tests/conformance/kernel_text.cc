@@ -67,8 +67,8 @@ void KernelText::copy16(std::string_view from_space, std::string_view from, std:
   if (from == "[%in]") input_alignment_ = 16;
 }
 
-void KernelText::use_shared() {
-  shared_ = true;
+void KernelText::use_shared(unsigned pieces) {
+  shared_ = pieces;
   line("mov.u32 %s, tile");
   line("mad.lo.u32 %s, %t, 16, %s");
 }
@@ -81,7 +81,7 @@ std::string KernelText::entry() {
   str_append(&text, "  .reg .pred %p<", predicates_ + 1, ">; .reg .b16 %rs<", halves_ + 1, ">; .reg .b32 %r<",
              words_ + 1, ">; .reg .b64 %rd<", longs_ + 1,
              ">;\n  .reg .b64 %in, %out; .reg .b32 %i, %t, %s;\n");
-  if (shared_) str_append(&text, "  .shared .align 128 .b8 tile[", 16 * ConformanceCase::kCta, "];\n");
+  if (shared_) str_append(&text, "  .shared .align 128 .b8 tile[", shared_ * kPieceBytes, "];\n");
   str_append(&text, "  mov.u32 %t, %tid.x;\n  mov.u32 %i, %ctaid.x;\n  mad.lo.u32 %i, %i, ",
              ConformanceCase::kCta,
              ", %t;\n  ld.param.u64 %in, [in];\n  ld.param.u64 %out, [out];\n  mad.wide.u32 %in, %i, ",
@@ -107,6 +107,11 @@ std::string text_of(const Call& call) {
       case Piece::Kind::kSpace: text += call.modifiers.space == Space::kGlobal ? ".global" : ".shared"; break;
       case Piece::Kind::kLayout: text += layout(call.modifiers.layout); break;
       case Piece::Kind::kLayoutB: text += layout(call.modifiers.layout_b); break;
+      case Piece::Kind::kColumns: str_append(&text, piece->count * call.modifiers.vector); break;
+      case Piece::Kind::kScaleA: str_append(&text, static_cast<int>(call.modifiers.scale_a)); break;
+      case Piece::Kind::kScaleB: str_append(&text, static_cast<int>(call.modifiers.scale_b)); break;
+      case Piece::Kind::kTransA: str_append(&text, int{call.modifiers.major_a == Major::kMn}); break;
+      case Piece::Kind::kTransB: str_append(&text, int{call.modifiers.major_b == Major::kMn}); break;
       case Piece::Kind::kResults: text += list(*piece, call.modifiers.vector, call.results); break;
       case Piece::Kind::kOperands: text += list(*piece, call.modifiers.vector, call.operands); break;
       case Piece::Kind::kAddress: text += call.operands[piece->first]; break;

@@ -32,8 +32,9 @@ class KernelText {
   void copy16(std::string_view from_space, std::string_view from, std::string_view to_space,
               std::string_view to);
 
-  // 16 bytes of shared memory for each thread, at %s.
-  void use_shared();
+  // 16 bytes of shared memory for each thread, at %s; so many times, kPieceBytes from each other.
+  static constexpr unsigned kPieceBytes = 16 * ConformanceCase::kCta;
+  void use_shared(unsigned pieces = 1);
 
   // The whole text; completes the case: sizes rounded up to what their alignment asks for.
   std::string entry();
@@ -43,7 +44,7 @@ class KernelText {
   std::string body_;
   unsigned input_alignment_ = 8, output_alignment_ = 1;
   unsigned predicates_ = 0, halves_ = 0, words_ = 0, longs_ = 0;
-  bool shared_ = false;
+  unsigned shared_ = 0;  // pieces
 };
 
 // An instruction of the table with registers for its results and operands, "[address]" where an operand is
