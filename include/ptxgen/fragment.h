@@ -70,7 +70,7 @@ class Fragment {
   using Register = Reg<detail::packed_t<T>>;
   static constexpr Matrix kMatrix = M;
   static constexpr u32 kPerRegister = sizeof(u32) / sizeof(T);
-  static constexpr u32 kThreads = Rows == 64 ? 128 : 32;
+  static constexpr u32 kThreads = M != Matrix::kB && Rows == 64 ? 128 : 32;
   static constexpr u32 kElements = Rows * Columns / kThreads;
   static constexpr u32 kRegisters = kElements / kPerRegister;
 

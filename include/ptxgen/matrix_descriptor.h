@@ -16,7 +16,7 @@
 // bytes, at whose multiples it begins; where it does not, base_offset is bits 7 to 9 of the address at which
 // it does. A tensor map with the same swizzle writes such matrices (PTX ISA, "Asynchronous Warpgroup Level
 // Matrix Shared Memory Layout", "Matrix Descriptor Format", "Canonical Layouts"; the formulas are also those
-// of cute/arch/mma_sm90_desc.hpp in CUTLASS).
+// of cute/atom/mma_traits_sm90_gmma.hpp in CUTLASS).
 //
 // K-major with 128-byte swizzle, the usual one for f16: lines of 64 values of k, 128 bytes apart, stride
 // 1024; the next 16 values of k are advance(32).

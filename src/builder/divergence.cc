@@ -1,5 +1,6 @@
 #include "src/builder/divergence.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "src/builder/instruction_table.h"
@@ -10,20 +11,25 @@ namespace {
 
 enum class Group : u8 { kWarp, kWarpgroup, kCta };
 
-// How a value spreads over the threads of a group, from less to more.
-enum class Spread : u8 {
-  kUniform,
-  kLanes,  // a multiple of the group's size plus the place in it, as tid_x() is: its upper bits are one value
-  kDiffers,
-};
+// How a value spreads over the threads of a group: a multiple of a power of two plus the upper bits of the
+// thread's place in the group, as many as the power has. So 1 is one value in all threads, and tid_x() has 32
+// in a warp, 128 in a warpgroup; tid_x() >> 5 there has 4, one for each warp. 0 is anything else.
+using Spread = s64;
+constexpr Spread kUniform = 1, kDiffers = 0;
+
+// Of a value that is now this, now that.
+Spread join(Spread a, Spread b) {
+  if (a == b || b == kUniform) return a;
+  return a == kUniform ? b : kDiffers;
+}
 
 constexpr s64 kWarpSize = 32, kWarpgroupSize = 128;
 
 // Forward data flow over values and variables. A variable spreads as what is assigned to it, and differs once
 // that happens in differing control flow; loops are walked until nothing changes.
 //
-// In a warp (warpgroup), tid_y() and tid_z() count as uniform and tid_x() as kLanes unless maxntid says that
-// rows of the block are no whole warps (warpgroups): a kernel that counts them has such blocks.
+// In a warp (warpgroup), tid_y() and tid_z() count as uniform and tid_x() as its place unless maxntid says
+// that rows of the block are no whole warps (warpgroups): a kernel that counts them has such blocks.
 class Divergence {
  public:
   Divergence(const Kernel& kernel, Group group)
@@ -31,10 +37,10 @@ class Divergence {
         group_(group),
         size_(group == Group::kWarp ? kWarpSize : kWarpgroupSize),
         whole_groups_(kernel.bounds.maxntid[0] % size_ == 0),
-        values_(kernel.values.size()),
-        variables_(kernel.variables.size()),
+        values_(kernel.values.size(), kUniform),
+        variables_(kernel.variables.size(), kUniform),
         reached_divergently_(kernel.instructions.size()),
-        yields_(kernel.regions.size()) {
+        yields_(kernel.regions.size(), kUniform) {
     do {
       changed_ = false;
       walk(0, false);
@@ -46,9 +52,9 @@ class Divergence {
  private:
   Spread spread(const Operand& operand) const {
     return operand.form == Operand::Form::kValue && operand.value != kNoValue ? values_[operand.value]
-                                                                              : Spread::kUniform;
+                                                                              : kUniform;
   }
-  bool differs(const Operand& operand) const { return spread(operand) != Spread::kUniform; }
+  bool differs(const Operand& operand) const { return spread(operand) != kUniform; }
 
   void walk(u32 region, bool divergent) {
     for (u32 i = kernel_.regions[region].first; i != kNone; i = kernel_.instructions[i].next) {
@@ -59,18 +65,18 @@ class Divergence {
       if (effect.op == Op::kVarWrite) {
         const Operand* operands = &kernel_.operands[effect.operands];
         raise(variables_[static_cast<std::size_t>(operands[0].bits)],
-              divergent ? Spread::kDiffers : spread(operands[1]));
+              divergent ? kDiffers : spread(operands[1]));
       } else if (effect.op < Op::kVarRead && row(effect.op).kind == Kind::Warpgroup) {
         for (u8 o = 0; o < effect.num_operands; ++o) {
           const Operand& operand = kernel_.operands[effect.operands + o];
           if (operand.form == Operand::Form::kVariable)
-            raise(variables_[static_cast<std::size_t>(operand.bits)], Spread::kDiffers);
+            raise(variables_[static_cast<std::size_t>(operand.bits)], kDiffers);
         }
       } else if (effect.op == Op::kYield) {
         raise(yields_[region], spread(kernel_.operands[effect.operands]));
       }
       bool inside = divergent || (effect.num_operands > 0 && differs(kernel_.operands[effect.operands]));
-      for_each_inner(effect, [&](u32 inner) { inside |= yields_[inner] != Spread::kUniform; });
+      for_each_inner(effect, [&](u32 inner) { inside |= yields_[inner] != kUniform; });
       for_each_inner(effect, [&](u32 inner) { walk(inner, inside); });
     }
   }
@@ -78,7 +84,7 @@ class Divergence {
   void evaluate(u32 index) {
     const Instruction& instruction = kernel_.instructions[index];
     const Operand* operands = kernel_.operands.data() + instruction.operands;
-    Spread result = Spread::kUniform;
+    Spread result = kUniform;
     if (instruction.op == Op::kVarRead) {
       result = variables_[static_cast<std::size_t>(operands[0].bits)];
     } else if (static_cast<u32>(instruction.op) < kNumRows) {
@@ -103,15 +109,20 @@ class Divergence {
       case Kind::Convergent:
       case Kind::Aligned:
       case Kind::Warpgroup:
-      case Kind::Clock: return Spread::kDiffers;
-      case Kind::Barrier: return Spread::kUniform;  // what bar.red returns is one value for all
+      case Kind::Clock: return kDiffers;
+      case Kind::Barrier: return kUniform;  // what bar.red returns is one value for all
       default: return std::nullopt;
     }
   }
 
+  // The warp being one segment: c is 31 (PTX ISA, shfl.sync).
+  bool shuffles_from_one_lane(const Operand* operands) const {
+    return !differs(operands[1]) && is_literal(operands[2], [](s64 c) { return c == kWarpSize - 1; });
+  }
+
   Spread across_warp(const Instruction& instruction, const Operand* operands) const {
     switch (instruction.op) {
-      case Op::laneid: return Spread::kLanes;
+      case Op::laneid: return size_;
       case Op::vote_sync_all:
       case Op::vote_sync_any:
       case Op::vote_sync_uni:
@@ -123,49 +134,46 @@ class Divergence {
       case Op::redux_sync_and:
       case Op::redux_sync_or:
       case Op::redux_sync_xor:
-      case Op::activemask: return Spread::kUniform;
-      // From one lane, the warp being one segment: c is 31 (PTX ISA, shfl.sync).
-      case Op::shfl_sync_idx:
-        return differs(operands[1]) || !is_literal(operands[2], [](s64 c) { return c == kWarpSize - 1; })
-                   ? Spread::kDiffers
-                   : Spread::kUniform;
+      case Op::activemask: return kUniform;
+      case Op::shfl_sync_idx: return shuffles_from_one_lane(operands) ? kUniform : kDiffers;
       default: return across_group(instruction, operands);
     }
   }
 
-  // An exchange within its warps gives back what is one value in all of them.
+  // A shuffle from one lane gives back what is one value in each warp.
   Spread across_warpgroup(const Instruction& instruction, const Operand* operands) const {
-    return instruction.op == Op::shfl_sync_idx ? of_operands(instruction, operands)
-                                               : across_group(instruction, operands);
+    if (instruction.op != Op::shfl_sync_idx) return across_group(instruction, operands);
+    const bool of_warps = spread(operands[0]) <= size_ / kWarpSize;
+    return of_warps && shuffles_from_one_lane(operands) ? spread(operands[0]) : kDiffers;
   }
 
   Spread across_group(const Instruction& instruction, const Operand* operands) const {
     switch (instruction.op) {
-      case Op::tid_x: return whole_groups_ ? Spread::kLanes : Spread::kDiffers;
+      case Op::tid_x: return whole_groups_ ? size_ : kDiffers;
       case Op::tid_y:
-      case Op::tid_z: return whole_groups_ ? Spread::kUniform : Spread::kDiffers;
+      case Op::tid_z: return whole_groups_ ? kUniform : kDiffers;
       default: break;
     }
     if (const std::optional<Spread> known = of_kind(row(instruction.op).kind)) return *known;
-    if (instruction.num_operands == 2 && spread(operands[0]) == Spread::kLanes && !differs(operands[1])) {
-      return of_lanes(instruction.op, operands[1]);
+    if (instruction.num_operands == 2 && spread(operands[0]) > kUniform && !differs(operands[1])) {
+      return of_places(instruction.op, spread(operands[0]), operands[1]);
     }
     return of_operands(instruction, operands);
   }
 
-  // `op` of a value that is kLanes and one that is uniform.
-  Spread of_lanes(Op op, const Operand& b) const {
-    const bool groups = is_literal(b, [&](s64 value) { return value % size_ == 0; });
+  // `op` of a value that spreads with `period` and one that is uniform.
+  static Spread of_places(Op op, Spread period, const Operand& b) {
+    const bool whole = is_literal(b, [&](s64 value) { return value % period == 0; });
     switch (op) {
       case Op::shr:
-        return is_literal(b, [&](s64 by) { return by >= 32 || s64{1} << by >= size_; }) ? Spread::kUniform
-                                                                                        : Spread::kDiffers;
+        if (b.form != Operand::Form::kInteger) return kDiffers;
+        return b.bits >= 32 ? kUniform : std::max(period >> b.bits, kUniform);
       case Op::and_:
       case Op::div:
       case Op::setp_lt:
-      case Op::setp_ge: return groups ? Spread::kUniform : Spread::kDiffers;
-      case Op::add: return groups ? Spread::kLanes : Spread::kDiffers;
-      default: return Spread::kDiffers;
+      case Op::setp_ge: return whole ? kUniform : kDiffers;
+      case Op::add: return whole ? period : kDiffers;
+      default: return kDiffers;
     }
   }
 
@@ -176,14 +184,15 @@ class Divergence {
 
   Spread of_operands(const Instruction& instruction, const Operand* operands) const {
     for (u8 i = 0; i < instruction.num_operands; ++i) {
-      if (differs(operands[i])) return Spread::kDiffers;
+      if (differs(operands[i])) return kDiffers;
     }
-    return Spread::kUniform;
+    return kUniform;
   }
 
   void raise(Spread& spread, Spread to) {
-    changed_ |= to > spread;
-    if (to > spread) spread = to;
+    const Spread joined = join(spread, to);
+    changed_ |= joined != spread;
+    spread = joined;
   }
 
   const Kernel& kernel_;

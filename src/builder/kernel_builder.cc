@@ -551,7 +551,7 @@ absl::StatusOr<Kernel> KernelBuilder::finish() {
             ? str_cat(r.method,
                       " stands in control flow that may differ between the four warps of a warpgroup, which "
                       "execute it together; move it out, or let the condition be one for a warpgroup "
-                      "(tid_x() >> 7, tid_x() < 256, what all threads load)")
+                      "(tid_x() >> 7, tid_x() >> 5 < 8, what all threads load)")
             : str_cat(r.method,
                       " stands in control flow that may differ between the lanes of a warp, which execute "
                       "it together; move it out and mask what it computes with, or let the condition be "

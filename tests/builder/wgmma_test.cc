@@ -248,9 +248,15 @@ TEST_CASE("wgmma stands where four warps are together", "[builder][wgmma]") {
   CHECK(contains(under([](auto& k) { return k.tid_x() < 64; }), kDivergent));
   CHECK(contains(under([](auto& k) { return k.tid_x() >> 5 == 0; }), kDivergent));
   CHECK(contains(under([](auto& k) { return k.laneid() == 0; }), kDivergent));
+  CHECK(contains(under([](auto& k) { return k.tid_x() >> 5 < 6; }), kDivergent));
+  CHECK(contains(under([](auto& k) { return shfl_sync_idx(k.tid_x() >> 4, 0, 31, 0xffffffff) < 8; }),
+                 kDivergent));
   CHECK(contains(under([](auto& k) { return vote_sync_any(k.tid_x() == 5, 0xffffffff); }), kDivergent));
   CHECK(under([](auto& k) { return k.tid_x() < 128; }) == "");
   CHECK(under([](auto& k) { return k.tid_x() / 128 == 1; }) == "");
+  CHECK(under([](auto& k) { return k.tid_x() >> 5 < 8; }) == "");
+  CHECK(under([](auto& k) { return k.tid_x() >> 5 >> 2 == 1; }) == "");
+  CHECK(under([](auto& k) { return shfl_sync_idx(k.tid_x() >> 5, 0, 31, 0xffffffff) / 4 == 1; }) == "");
   CHECK(under([](auto& k) { return shfl_sync_idx(k.tid_x() >> 7, 0, 31, 0xffffffff) == 1; }) == "");
   CHECK(under([](auto& k) { return k.param(&Args::n) == 1; }) == "");
 }

@@ -14,12 +14,13 @@ namespace ptxgen::emulator {
 namespace {
 
 constexpr int kThreads = 128, kThreadWords = 4 + 128;  // a, accumulators
-constexpr int kMatrixA = 0, kMatrixB = 9 * 1024, kImage = kMatrixB + 33 * 1024;
+constexpr int kMatrixA = 0, kMatrixB = 9 * 1024, kImage = kMatrixB + 34 * 1024;
 
 struct Lying {
   int swizzle = 0;  // bytes
   bool mn_major = false;
   int window = 0;  // K-major with a swizzle: the matrix begins so many times 32 bytes into its lines
+  int shift = 0;   // the pattern of the swizzle begins so many times 128 bytes behind where it does by itself
 
   int line() const { return swizzle ? swizzle : 16; }
   // Byte offsets between groups, all different from each other so that none stands for another.
@@ -30,8 +31,8 @@ struct Lying {
     const bool stride_along_k = mn_major && swizzle;
     const std::uint64_t code = swizzle == 128 ? 1 : swizzle == 64 ? 2 : swizzle == 32 ? 3 : 0;
     const int leading = stride_along_k ? along_mn() : mn_major || !swizzle ? along_k() : 0x3ff0;
-    return field(base + 32 * window) | field(leading) << 16 |
-           field(stride_along_k ? along_k() : along_mn()) << 32 | code << 62;
+    return field(base + 128 * shift + 32 * window) | static_cast<std::uint64_t>(shift) << 49 |
+           field(leading) << 16 | field(stride_along_k ? along_k() : along_mn()) << 32 | code << 62;
   }
   // The byte at which the element stands: its line, and in the line its piece, which a swizzle exchanges with
   // another by the line's number: every line of 128 bytes by one more, of 64 every second, of 32 every
@@ -47,8 +48,8 @@ struct Lying {
     const int piece = (across / 16) ^ (swizzle ? in_line * swizzle / 128 : 0);
     const int groups_along = mn_major ? along_mn() : along_k(),
               groups_down = mn_major ? along_k() : along_mn();
-    return group * groups_along + (mn_major ? k / 8 : mn / 8) * groups_down + in_line * line() + piece * 16 +
-           across % 16;
+    return 128 * shift + group * groups_along + (mn_major ? k / 8 : mn / 8) * groups_down + in_line * line() +
+           piece * 16 + across % 16;
   }
 };
 
@@ -266,6 +267,20 @@ TEST_CASE("wgmma reads 16-bit elements in both majors", "[emulator][wgmma]") {
           c.a_in_shared = false;
           if (majors == 2) check_exact(c);
         }
+      }
+    }
+  }
+}
+
+TEST_CASE("wgmma reads a swizzle that begins where its base offset says", "[emulator][wgmma]") {
+  for (const bool mn_major : {false, true}) {
+    for (const int swizzle : {32, 64, 128}) {
+      for (int shift = 1; shift < swizzle / 16; ++shift) {
+        Case c = of({"f32", "f16", "f16", 16}, 24);
+        c.a_in_shared = true;
+        c.lying_a = {swizzle, mn_major, 0, swizzle / 16 - shift};
+        c.lying_b = {swizzle, mn_major, 0, shift};
+        check_exact(c);
       }
     }
   }
