@@ -11,11 +11,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -48,6 +50,35 @@ struct EntryInfo {
   std::uint32_t min_ctas_per_sm = 0;     // .minnctapersm; 0 when absent
   std::uint32_t max_registers = 0;       // .maxnreg; 0 when absent
   std::size_t static_shared_bytes = 0;   // all .shared variables with a size that the entry uses or declares
+};
+
+// The parameters of one launch, given by position: bytes for LaunchConfig::params, in which nothing is missing.
+//
+//   Arguments arguments(*(*program)->find_entry("kernel"));
+//   arguments.set(0, address);                                  // a .u64
+//   arguments.set(1, 2.5f);                                     // a .f32
+//   auto params = arguments.bytes();
+class PTXGEN_API Arguments {
+ public:
+  explicit Arguments(EntryInfo entry);
+
+  // kInvalidArgument where the entry has no such parameter, where it has another size, or where it has its
+  // value already.
+  absl::Status set_bytes(std::size_t index, absl::Span<const std::byte> value);
+  template <class T>
+  absl::Status set(std::size_t index, const T& value) {
+    static_assert(std::is_trivially_copyable_v<T>, "a parameter is plain bytes");
+    return set_bytes(index, absl::MakeConstSpan(reinterpret_cast<const std::byte*>(&value), sizeof(T)));
+  }
+
+  const EntryInfo& entry() const { return entry_; }
+  // kInvalidArgument while a parameter has no value; names the first.
+  absl::StatusOr<absl::Span<const std::byte>> bytes() const;
+
+ private:
+  EntryInfo entry_;
+  std::vector<std::byte> bytes_;
+  std::vector<bool> set_;
 };
 
 // A parsed and decoded PTX module. Immutable, so any number of threads may launch from it.
@@ -117,6 +148,30 @@ struct LaunchConfig {
   absl::Span<const std::byte> params;  // every parameter at its ParamInfo::offset
 };
 
+// A register at one moment: "%r1", "b32". Of 128 bits, `high` holds the upper half.
+struct TraceValue {
+  std::string_view name, type;
+  std::uint64_t bits = 0, high = 0;
+};
+
+// One instruction of the traced thread. Views are valid during the call.
+struct TraceStep {
+  std::string_view function;  // the entry, or the .func that it called
+  std::uint32_t line = 0;
+  std::string_view text;
+  bool executed = true;  // false: its guard was false
+  // The registers that it reads, as they were, and those that it writes, as they are now. An instruction that
+  // faults is the last step and writes nothing.
+  std::vector<TraceValue> reads, writes;
+};
+
+// Follows one thread. `sink` is called from the host thread that executes it, in order.
+struct Trace {
+  Dim3 cta = {0, 0, 0};
+  Dim3 thread = {0, 0, 0};
+  std::function<void(const TraceStep&)> sink;  // none: nothing is traced
+};
+
 struct Options {
   unsigned workers = 0;          // host threads that execute CTAs; 0: one a core
   std::optional<Target> device;  // whose limits hold; the module's own target when absent
@@ -127,6 +182,58 @@ struct Options {
   // do. Otherwise copies land, warps take turns and CTAs begin in a random order that depends on this number
   // alone.
   std::uint64_t seed = 0;
+  bool profile = false;  // LaunchStats::profile is wanted
+  Trace trace = {};
+};
+
+// Accesses of .shared memory by ld, st, atom, red, ldmatrix, stmatrix and cp.async. A wavefront is what 32 banks
+// of 4 bytes deliver at once: of each bank one word. Accesses of 8 bytes are made by half a warp at a time, those
+// of 16 by a quarter.
+struct SharedAccesses {
+  std::uint64_t requests = 0;    // warp instructions with a lane in .shared
+  std::uint64_t wavefronts = 0;  // that they take
+  std::uint64_t conflicts = 0;   // of those, the ones that bank conflicts cost
+};
+
+// Accesses of .global memory by the same instructions. A sector is 32 aligned bytes.
+struct GlobalAccesses {
+  std::uint64_t requests = 0;  // warp instructions with a lane in .global
+  std::uint64_t sectors = 0;   // different ones in each request, summed
+  std::uint64_t bytes = 0;     // that the lanes asked for
+
+  double sectors_per_request() const {
+    return requests ? static_cast<double>(sectors) / static_cast<double>(requests) : 0;
+  }
+};
+
+struct Branches {
+  std::uint64_t executed = 0;   // by warps: bra, brx.idx, call, ret of a .func
+  std::uint64_t divergent = 0;  // those after which lanes went on at different places
+};
+
+// What one instruction that accesses shared or global memory, or branches, adds to a Profile.
+struct InstructionProfile {
+  std::string function;
+  std::uint32_t line = 0;
+  std::string text;
+  SharedAccesses shared;
+  GlobalAccesses global;
+  Branches branches;
+};
+
+struct SpaceTraffic {
+  std::uint64_t read = 0, written = 0;  // bytes
+};
+
+// Figures that profilers of GPUs give, as far as they follow from the addresses and the control flow alone.
+struct Profile {
+  std::map<std::string, std::uint64_t> by_kind;         // "integer arithmetic": thread instructions
+  std::map<std::string, SpaceTraffic> bytes_by_space;   // "shared"; of ld, st, atom, red and copies
+  SharedAccesses shared;
+  GlobalAccesses loads, stores;  // an atomic is a store
+  Branches branches;
+  std::uint64_t active_lanes = 0;  // over all warp instructions, those whose guard is false included
+  std::vector<InstructionProfile> instructions;  // in the order of the text
 };
 
 struct LaunchStats {
@@ -135,6 +242,7 @@ struct LaunchStats {
   std::map<std::string, std::uint64_t> by_opcode;  // "ld.global.nc.v4.u32": thread instructions
   std::uint64_t global_bytes_read = 0, global_bytes_written = 0;
   std::uint64_t shared_bytes_read = 0, shared_bytes_written = 0;
+  std::optional<Profile> profile;  // with Options::profile
 };
 
 // Runs `entry` over the whole grid and returns when it has finished. A launch that no device would accept is

@@ -1,6 +1,7 @@
 #include "src/emulator/access.h"
 
 #include "src/emulator/async.h"
+#include "src/emulator/call.h"
 #include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
@@ -91,23 +92,36 @@ Located locate_shared(Warp& warp, const Op& op, unsigned lane, Place at, unsigne
   return {shared.data() + at.offset, conflict};
 }
 
+// The function that the lane is in, and where its frame begins in local memory.
+struct Frame {
+  const Function* function;
+  std::uint64_t base;
+};
+
+Frame frame_at(const Warp& warp, unsigned lane) {
+  const Executable& code = *warp.cta->launch->code;
+  if (!warp.calls) return {code.function, 0};
+  return {code.functions[warp.calls->function(code, lane)].function, warp.calls->base(lane)};
+}
+
 std::byte* locate_local(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
   Cta& cta = *warp.cta;
-  const std::uint64_t size = cta.launch->code->function->local_bytes;
-  if (!in_bounds(at.offset, bytes, size)) {
+  const Frame frame = frame_at(warp, lane);
+  if (!in_bounds(at.offset, bytes, frame.base + frame.function->local_bytes)) {
     fault_access(warp, op, lane, kind, at, bytes, "");
     return nullptr;
   }
-  const std::uint64_t offset = warp.thread(lane) * size + at.offset;
+  const std::uint64_t offset = warp.thread(lane) * cta.launch->code->local_bytes + at.offset;
+  std::byte* written = cta.local_written.get() + offset;
   for (unsigned i = 0; i < bytes; ++i) {
     if (kind == AccessKind::kWrite) {
-      cta.local_written[offset + i] = 1;
-    } else if (!cta.local_written[offset + i]) {
+      written[i] = std::byte{1};
+    } else if (written[i] == std::byte{0}) {
       fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
       return nullptr;
     }
   }
-  return cta.local.data() + offset;
+  return cta.local.get() + offset;
 }
 
 std::byte* locate_constant(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes,
@@ -152,6 +166,16 @@ std::string describe_named(std::uint64_t offset, std::string_view kind, const st
   return str_cat(where, "; ", total_name, " has ", total, " bytes");
 }
 
+std::string describe_local(const Warp& warp, const Frame& frame, std::uint64_t offset) {
+  std::vector<Named> all;
+  for (const Variable& v : warp.cta->launch->module->variables) {
+    if (v.owner == frame.function) all.push_back({v.name, frame.base + v.offset, v.bytes});
+  }
+  if (offset < frame.base) return "in the frame of a caller";
+  return describe_named(offset, "variable", all, frame.function->local_bytes,
+                        frame.function->is_entry ? "the .local space" : "the frame of the function");
+}
+
 Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
   switch (at.space) {
     case Space::kShared: return locate_shared(warp, op, lane, at, bytes, kind);
@@ -168,7 +192,8 @@ void fault_access(Warp& warp, const Op& op, unsigned lane, std::string_view verb
                   std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
   warp.fault(op, lane,
              str_cat(verb, " ", bytes, " bytes at ", name(space), " address ", hex(offset), what, ": ",
-                     describe(*warp.cta, space, offset)));
+                     space == Space::kLocal ? describe_local(warp, frame_at(warp, lane), offset)
+                                            : describe(*warp.cta, space, offset)));
 }
 
 std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
@@ -187,13 +212,10 @@ std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
       for (const ParamInfo& p : function.info.params) all.push_back({p.name, p.offset, p.size});
       return describe_named(offset, "parameter", all, function.info.param_bytes, "the parameter space");
     case Space::kConst:
-    case Space::kLocal:
       for (const Variable& v : launch.module->variables) {
         if (v.space == space) all.push_back({v.name, v.offset, v.bytes});
       }
-      return describe_named(offset, "variable", all,
-                            space == Space::kConst ? launch.constants.size() : function.local_bytes,
-                            str_cat("the .", name(space), " space"));
+      return describe_named(offset, "variable", all, launch.constants.size(), "the .const space");
     default: return launch.memory.describe(offset);
   }
 }
@@ -227,7 +249,7 @@ void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, 
                 bool writes, const AccessConflict& conflict) {
   const Launch& launch = *warp.cta->launch;
   const AccessRecord& earlier = conflict.earlier;
-  const Instruction& other = launch.code->function->instructions[earlier.instruction];
+  const Instruction& other = *launch.code->instructions[earlier.instruction];
   address = place_of(op.space, address).offset;
   const std::string who = earlier.asynchronous()
                               ? std::string("an asynchronous copy")
@@ -268,6 +290,12 @@ void set_address(Op& op, const AddressOperand& address, Space space) {
   op.space = space;
   op.wide_address = address.wide;
   op.immediate = static_cast<std::uint64_t>(address.offset);
+}
+
+void set_access(Op& op, const AddressOperand& address, Space space, AccessKind kind, unsigned bytes) {
+  set_address(op, address, space);
+  op.access = kind;
+  op.access_bytes = static_cast<std::uint8_t>(bytes);
 }
 
 void note_access(Decoder& d, Space space, unsigned bytes) {

@@ -11,8 +11,6 @@
 
 namespace ptxgen::emulator {
 
-enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
-
 // Op::flags of operations on memory.
 enum MemoryFlags : std::uint32_t { kStrong = 1, kAcquire = 2, kRelease = 4 };
 
@@ -54,6 +52,8 @@ std::uint32_t decode_semantics(Decoder& d);
 bool decode_cache_hints(Decoder& d);
 // Fills what the operation needs of an address operand.
 void set_address(Op& op, const AddressOperand& address, Space space);
+// The same, and what a profile counts: each lane accesses so many bytes there.
+void set_access(Op& op, const AddressOperand& address, Space space, AccessKind kind, unsigned bytes);
 // Tells the decoder of a possible access to shared memory.
 void note_access(Decoder& d, Space space, unsigned bytes);
 

@@ -215,7 +215,7 @@ std::string Async::describe(std::uint64_t mbarrier) const {
 // ---- copies ----
 
 std::string Async::place_of(const AsyncCopy& copy) const {
-  const Instruction& in = cta_.launch->code->function->instructions[copy.instruction];
+  const Instruction& in = *cta_.launch->code->instructions[copy.instruction];
   return str_cat("the asynchronous copy at PTX line ", in.line, " `", in.text, "` of thread ",
                  to_string(position(copy.thread, cta_.launch->config.block)));
 }

@@ -100,7 +100,7 @@ class Copying {
 
   std::string writer(const AccessRecord& by) const {
     const Launch& launch = *warp_.cta->launch;
-    const Instruction& in = launch.code->function->instructions[by.instruction];
+    const Instruction& in = *launch.code->instructions[by.instruction];
     return str_cat("thread ", to_string(position(by.thread, launch.config.block)), " wrote at PTX line ",
                    in.line, " `", in.text, "`");
   }

@@ -163,7 +163,7 @@ void decode(Decoder& d, bool returns) {
   if (returns) dst.push_back(d.dst(0, t));
   note_access(d, space, bits(t) / 8);
   Op& op = d.emit(operation.select(t), std::move(dst), std::move(src));
-  set_address(op, address, space);
+  set_access(op, address, space, AccessKind::kAtomic, bits(t) / 8);
   op.flags = flags;
 }
 

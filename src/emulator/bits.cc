@@ -266,14 +266,71 @@ void decode_prmt(Decoder& d) {
   emit_ternary32(d, map<Prmt, Ternary32>, static_cast<std::uint32_t>(mode + 1));
 }
 
+struct NotZero {
+  static bool apply(const Op&, std::uint32_t x) { return x != 0; }
+};
+
+// Whether the result is not zero, combined with a predicate. Op::mode: 0 or, 1 and.
+void combine_not_zero(Warp& warp, const Op& op, LaneMask mask) {
+  const LaneMask truth = test_lanes<NotZero, std::uint32_t>(warp, op), other = warp.predicate(op.src[1]);
+  store_predicate(warp, op.dst[0], op.mode == 0 ? truth | other : truth & other, mask);
+}
+
 void decode_lop3(Decoder& d) {
+  const int boolean = d.accept_one({"or", "and"});
   d.type(types(Type::kB32));
-  d.expect_operands(5);
+  d.expect_operands(boolean < 0 ? 5 : 6);
   const std::uint64_t table = d.constant(d.operand(4), "the truth table");
   if (table > 255) d.fail("the truth table of lop3 is a number from 0 to 255");
-  d.emit(map<Lop3, Ternary32>, {d.dst(0, Type::kB32)},
-         {d.src(1, Type::kB32), d.src(2, Type::kB32), d.src(3, Type::kB32)})
+  const Operand& result = d.operand(0);
+  if (boolean >= 0 && result.kind != Operand::Kind::kPair) return d.fail("lop3 with .or or .and writes d|p");
+  const Slot dst = d.dst(boolean < 0 ? result : result.elements[0], Type::kB32);
+  d.emit(map<Lop3, Ternary32>, {dst}, {d.src(1, Type::kB32), d.src(2, Type::kB32), d.src(3, Type::kB32)})
       .immediate = table;
+  if (boolean < 0) return;
+  const Slot other = d.src(5, Type::kPred);
+  d.emit_helper(&combine_not_zero, {d.dst(result.elements[1], Type::kPred)}, {dst, other}).mode =
+      static_cast<std::uint32_t>(boolean);
+}
+
+// b bits from bit a on. Op::mode: 1 takes both modulo 32, 0 clamps.
+struct Bmsk {
+  static std::uint32_t apply(const Op& op, std::uint32_t a, std::uint32_t b) {
+    const bool wrap = op.mode != 0;
+    if (!wrap && a >= 32) return 0;
+    const std::uint32_t from = ~0u << (a & 31), end = (a & 31) + (b & 31);
+    if (end >= 32 || (!wrap && b >= 32)) return from;
+    return from & ~(~0u << end);
+  }
+};
+
+// The low b bits of a, extended by zeros or (Op::flags) their sign. Op::mode as above.
+struct Szext {
+  static std::uint32_t apply(const Op& op, std::uint32_t a, std::uint32_t b) {
+    if (op.mode == 0 && b >= 32) return a;
+    const std::uint32_t width = b & 31;
+    if (width == 0) return 0;
+    const std::uint32_t above = ~0u << width;
+    return op.flags && (a >> (width - 1) & 1) ? a | above : a & ~above;
+  }
+};
+
+void emit_bounded(Decoder& d, Execute run, Type t) {
+  const int wrap = d.expect_one({"clamp", "wrap"}, "what happens to numbers above 31");
+  d.expect_operands(3);
+  Op& op = d.emit(run, {d.dst(0, t)}, {d.src(1, t), d.src(2, Type::kB32)});
+  op.mode = static_cast<std::uint32_t>(wrap);
+  op.flags = is_signed(t);
+}
+
+void decode_bmsk(Decoder& d) {
+  d.type(types(Type::kB32));
+  emit_bounded(d, map<Bmsk, std::uint32_t(std::uint32_t, std::uint32_t)>, Type::kB32);
+}
+
+void decode_szext(Decoder& d) {
+  const Type t = d.type(types(Type::kU32, Type::kS32));
+  emit_bounded(d, map<Szext, std::uint32_t(std::uint32_t, std::uint32_t)>, t);
 }
 
 void decode_bfe(Decoder& d) {
@@ -341,7 +398,8 @@ constexpr Mnemonic kMnemonics[] = {
     {"shl", decode_shl},        {"shr", decode_shr},          {"shf", decode_shf},
     {"prmt", decode_prmt},      {"bfe", decode_bfe},          {"bfi", decode_bfi},
     {"bfind", decode_bfind},    {"popc", decode_count<Popc>}, {"clz", decode_count<Clz>},
-    {"brev", decode_brev},      {"fns", decode_fns},
+    {"brev", decode_brev},      {"fns", decode_fns},          {"bmsk", decode_bmsk},
+    {"szext", decode_szext},
 };
 
 }  // namespace

@@ -7,30 +7,6 @@
 #include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
-namespace {
-
-constexpr std::uint32_t kFairShare =
-    1024;  // backward branches of some lanes before the others of the warp get a turn
-
-void branch(Warp& warp, const Op& op, LaneMask mask) {
-  warp.event = Event::kJump;
-  const bool backward = op.target <= warp.current.pc;
-  const LaneMask rest = warp.current.lanes & ~mask;
-  if (rest == 0) {
-    warp.current.pc = op.target;
-  } else {
-    warp.splits.push_back({op.target, mask, Split::State::kReady, 0});
-    warp.current.lanes = rest;
-    ++warp.current.pc;
-  }
-  if (warp.splits.empty()) {
-    warp.backward_branches = 0;
-    warp.prefer_high = false;
-  } else if (backward && ++warp.backward_branches == kFairShare) {
-    warp.backward_branches = 0;
-    warp.prefer_high = !warp.prefer_high;
-  }
-}
 
 void exit_threads(Warp& warp, const Op&, LaneMask mask) {
   warp.live &= ~mask;
@@ -43,6 +19,24 @@ void exit_threads(Warp& warp, const Op&, LaneMask mask) {
   warp.cta->release_barriers();
   if (warp.current.lanes != 0) ++warp.current.pc;
   warp.event = Event::kJump;
+}
+
+namespace {
+
+constexpr std::uint32_t kFairShare =
+    1024;  // backward branches of some lanes before the others of the warp get a turn
+
+void branch(Warp& warp, const Op& op, LaneMask mask) {
+  const bool backward = op.target <= warp.current.pc;
+  warp.jump(mask);
+  warp.send(mask, op.target);
+  if (warp.splits.empty()) {
+    warp.backward_branches = 0;
+    warp.prefer_high = false;
+  } else if (backward && ++warp.backward_branches == kFairShare) {
+    warp.backward_branches = 0;
+    warp.prefer_high = !warp.prefer_high;
+  }
 }
 
 void trap(Warp& warp, const Op& op, LaneMask mask) {
@@ -196,7 +190,9 @@ void decode_bra(Decoder& d) {
   d.accept("uni");
   d.expect_operands(1);
   if (d.operand(0).kind != Operand::Kind::kLabel) return d.fail("bra takes a label");
-  d.emit(&branch, {}, {}).target = d.operand(0).index;
+  Op& op = d.emit(&branch, {}, {});
+  op.branches = true;
+  op.target = d.operand(0).index;
 }
 
 void decode_exit(Decoder& d) {
@@ -252,7 +248,9 @@ void decode_nanosleep(Decoder& d) {
 constexpr Mnemonic kMnemonics[] = {
     {"bra", decode_bra},
     {"exit", decode_exit},
-    {"ret", decode_exit},
+    {"ret", decode_ret},
+    {"call", decode_call},
+    {"brx", decode_brx},
     {"trap", decode_trap},
     {"brkpt", decode_trap},
     {"bar", decode_bar},

@@ -303,7 +303,39 @@ std::optional<Rounding> scalar_rounding(Decoder& d, Parsed& p) {
   return r;
 }
 
+// cvt.pack: a and b clamped to `Part`, b lowest; above them what is given of c.
+template <class Part>
+struct Pack {
+  static constexpr unsigned kWidth = 8 * sizeof(Part);
+  static std::uint32_t clamp(std::int32_t x) {
+    const auto clamped = static_cast<Part>(std::clamp<std::int32_t>(x, std::numeric_limits<Part>::min(),
+                                                                    std::numeric_limits<Part>::max()));
+    return static_cast<std::make_unsigned_t<Part>>(clamped);
+  }
+  static std::uint32_t apply(std::int32_t a, std::int32_t b) { return clamp(a) << kWidth | clamp(b); }
+  static std::uint32_t apply(std::int32_t a, std::int32_t b, std::uint32_t c) { return c << 2 * kWidth | apply(a, b); }
+};
+
+void decode_cvt_pack(Decoder& d) {
+  if (!d.accept("sat")) d.fail("cvt.pack needs .sat");
+  const Type part = d.type(types(Type::kU16, Type::kS16, Type::kU8, Type::kS8));
+  d.type(types(Type::kS32));
+  const bool quarters = bits(part) == 8;
+  if (quarters) d.type(types(Type::kB32));
+  d.expect_operands(quarters ? 4 : 3);
+  using Halves = std::uint32_t(std::int32_t, std::int32_t);
+  using Quarters = std::uint32_t(std::int32_t, std::int32_t, std::uint32_t);
+  const Execute run = part == Type::kU16   ? map<Pack<std::uint16_t>, Halves>
+                      : part == Type::kS16 ? map<Pack<std::int16_t>, Halves>
+                      : part == Type::kU8  ? map<Pack<std::uint8_t>, Quarters>
+                                           : map<Pack<std::int8_t>, Quarters>;
+  std::vector<Slot> src = {d.src(1, Type::kS32), d.src(2, Type::kS32)};
+  if (quarters) src.push_back(d.src(3, Type::kB32));
+  d.emit(run, {d.dst(0, Type::kB32)}, std::move(src));
+}
+
 void decode_cvt(Decoder& d) {
+  if (d.accept("pack")) return decode_cvt_pack(d);
   Parsed p{};
   p.flags = (d.accept("ftz") ? +kFtz : 0) | (d.accept("sat") ? +kSat : 0) | (d.accept("relu") ? +kRelu : 0) |
             (d.accept("satfinite") ? +kSatfinite : 0);

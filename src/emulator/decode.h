@@ -25,6 +25,7 @@ struct Mnemonic {
   std::string_view opcode;
   void (*decode)(Decoder& decoder);
   TypeSet types = 0;
+  std::string_view kind = {};  // of its family, for a profile; decode.cc fills it
 };
 
 // The tables of the families; decode.cc joins them.
@@ -45,6 +46,14 @@ absl::Span<const Mnemonic> wgmma_mnemonics();
 absl::Span<const Mnemonic> mbarrier_mnemonics();
 absl::Span<const Mnemonic> async_copy_mnemonics();
 
+// The end of threads.
+void exit_threads(Warp& warp, const Op& op, LaneMask mask);
+
+// call, ret, brx.idx.
+void decode_call(Decoder& decoder);
+void decode_ret(Decoder& decoder);
+void decode_brx(Decoder& decoder);
+
 // bar.warp.sync, whose opcode is that of the CTA barriers.
 void decode_warp_barrier(Decoder& decoder);
 
@@ -60,9 +69,10 @@ struct AddressOperand {
 
 class Decoder {
  public:
-  Decoder(const Module& module, const Function& function) : module_(module), function_(function) {}
+  explicit Decoder(const Module& module) : module_(module) {}
 
-  absl::StatusOr<Executable> run();
+  // The entry and all that it may call.
+  absl::StatusOr<Executable> run(const Function& entry);
 
   // ---- modifiers ----
 
@@ -75,6 +85,9 @@ class Decoder {
   Type type(TypeSet allowed);
   std::optional<Type> optional_type(TypeSet allowed);
   std::optional<Space> space();
+  // The same for what ld and st access: `.param` is the entry's parameters, or memory of the thread where the
+  // results and parameters of functions are.
+  Space accessed_space(const Operand& address);
   // Rounding of a floating-point instruction: rn, rz, rm, rp; nearest even when absent.
   std::optional<Rounding> rounding();
   absl::Span<const std::string_view> modifiers() const { return in_->modifiers; }
@@ -101,6 +114,8 @@ class Decoder {
   Type declared(const Operand& operand) const;
   Slot temporary(Type type);
   Slot condition_code();  // CC of the extended-precision instructions, a predicate
+  // A result or argument of a call: a register, a constant of `bytes`, or a .param variable.
+  Passed passed(const Operand& operand, std::uint64_t bytes);
   Slot constant_slot(Type type, std::uint64_t value, bool relocated = false);
 
   // ---- output ----
@@ -119,7 +134,10 @@ class Decoder {
   // Facts about the entry that operations bring in.
   void shared_access(unsigned bytes);
   const Module& module() const { return module_; }
+  const Function& function() const { return *function_; }
   Executable& code() { return code_; }
+  // The function of the module that the operand names, behind an alias.
+  std::uint32_t callee(const Operand& operand) const;
 
  private:
   struct Pending {
@@ -127,10 +145,17 @@ class Decoder {
     std::vector<Slot> dst, src;
   };
 
+  // Appends what `index` of the module's functions may call, then itself; each once.
+  void order(std::uint32_t index);
+  std::vector<std::uint32_t> callees(const Function& function) const;
+  void place_frames();
+  void begin_function(FunctionCode& code);
+  void end_function(FunctionCode& code);
   void instruction(std::uint32_t index);
   void place_shared_variables();
   void finish();
-  Slot new_slot(unsigned bits, std::uint32_t register_index = ~0u);
+  Slot new_slot(unsigned bits, RegisterName name = {{}, Type::kB32});
+  Passed passed_formal(const Formal& formal);
   Slot register_slot(std::uint32_t index);
   Slot special(const Operand& operand, Type type);
   Slot resized(Slot from, Type from_type, Type to);
@@ -138,7 +163,8 @@ class Decoder {
   Slot guard_slot();
 
   const Module& module_;
-  const Function& function_;
+  const Function* function_ = nullptr;
+  FunctionCode* function_code_ = nullptr;
   Executable code_;
   std::deque<Pending> pending_;  // a deque: Op& stays valid
   std::vector<Pending> after_;   // resizings of results
@@ -146,7 +172,8 @@ class Decoder {
   std::map<std::pair<unsigned, std::pair<std::uint64_t, bool>>, Slot> constants_;
   std::map<Special, Slot> specials_;
   std::map<std::uint32_t, std::uint64_t> shared_offsets_;  // by variable
-  std::vector<std::uint32_t> first_op_;                    // by instruction
+  std::vector<std::uint32_t> first_op_;                    // by instruction of the function
+  std::size_t first_table_ = 0;  // of the function, in Executable::branch_tables
   std::optional<Slot> condition_code_;
   const Instruction* in_ = nullptr;
   std::uint32_t index_ = 0;
@@ -154,7 +181,7 @@ class Decoder {
   absl::Status status_;
 };
 
-// Decodes every entry of a module.
+// Decodes every entry of a module, with what it calls.
 absl::StatusOr<std::unique_ptr<Code>> decode_module(std::unique_ptr<const Module> module);
 
 }  // namespace ptxgen::emulator

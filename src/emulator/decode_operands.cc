@@ -78,6 +78,10 @@ Execute resize(Type from, Type to) {
   }
 }
 
+struct AddImmediate {
+  static std::uint64_t apply(const Op& op, std::uint64_t a) { return a + op.immediate; }
+};
+
 struct NotPredicate {
   static void run(Warp& warp, const Op& op, LaneMask mask) {
     store_predicate(warp, op.dst[0], ~warp.predicate(op.src[0]), mask);
@@ -123,14 +127,14 @@ absl::Span<const Operand> Decoder::elements(std::size_t i) {
   return o.kind == Operand::Kind::kVector ? absl::MakeConstSpan(o.elements) : absl::MakeConstSpan(&o, 1);
 }
 
-Slot Decoder::new_slot(unsigned width, std::uint32_t register_index) {
+Slot Decoder::new_slot(unsigned width, RegisterName name) {
   const std::size_t bytes = width == 1 ? sizeof(LaneMask) : kWarpSize * width / 8;
   const std::size_t alignment = width == 1 ? sizeof(LaneMask) : 64;
   const std::size_t offset = (code_.frame_bytes + alignment - 1) & ~(alignment - 1);
   code_.frame_bytes = offset + bytes;
   if (code_.frame_bytes > kMaxFrameBytes) fail("this entry uses more registers than the emulator has");
-  code_.register_of_slot.push_back(register_index);
-  return {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(code_.register_of_slot.size() - 1)};
+  code_.registers.push_back(name);
+  return {static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(code_.registers.size() - 1)};
 }
 
 Slot Decoder::temporary(Type type) {
@@ -144,12 +148,14 @@ Slot Decoder::condition_code() {
 
 Slot Decoder::register_slot(std::uint32_t index) {
   std::optional<Slot>& slot = registers_[index];
-  if (!slot) slot = new_slot(stored_bits(function_.registers[index].type), index);
+  const RegisterName& name = function_->registers[index];
+  if (!slot) slot = new_slot(stored_bits(name.type), name);
   return *slot;
 }
 
 Slot Decoder::constant_slot(Type type, std::uint64_t value, bool relocated) {
   const unsigned width = stored_bits(type);
+  if (width > 64) fail("a constant has at most 64 bits");
   if (width < 64) value &= (std::uint64_t{1} << width) - 1;
   auto [found, inserted] = constants_.try_emplace({width, {value, relocated}});
   if (inserted) {
@@ -161,7 +167,7 @@ Slot Decoder::constant_slot(Type type, std::uint64_t value, bool relocated) {
 
 Type Decoder::declared(const Operand& operand) const {
   switch (operand.kind) {
-    case Operand::Kind::kRegister: return function_.registers[operand.index].type;
+    case Operand::Kind::kRegister: return function_->registers[operand.index].type;
     case Operand::Kind::kSpecial: return Type::kU32;
     default: return Type::kB64;
   }
@@ -240,11 +246,17 @@ Slot Decoder::src(const Operand& operand, Type type, Fit fit) {
       return constant_slot(type, operand.bits);
     case Operand::Kind::kVariable:
     case Operand::Kind::kParam: {
-      if (bits(type) < 32 || is_float(type)) break;
+      if (bits(type) < 32 || bits(type) > 64 || is_float(type)) break;
       Space space;
       const std::uint64_t address = variable_address(operand, space);
-      return constant_slot(type, address, space == Space::kGlobal);
+      if (space != Space::kLocal || function_->is_entry) return constant_slot(type, address, space == Space::kGlobal);
+      const Slot sum = temporary(Type::kB64);
+      emit_helper(map<AddImmediate, std::uint64_t(std::uint64_t)>, {sum}, {function_code_->base}).immediate = address;
+      return bits(type) == 64 ? sum : resized(sum, Type::kB64, type);
     }
+    case Operand::Kind::kFunction:
+      if (bits(type) != 64 || is_float(type)) break;
+      return constant_slot(type, code_address(callee(operand)));
     default: break;
   }
   fail(str_cat("'", operand.name, "' where ", spelling(), " reads a .", name(type)));
@@ -256,7 +268,7 @@ Slot Decoder::special(const Operand& operand, Type type) {
     if (text != operand.name) continue;
     auto [found, inserted] = specials_.try_emplace(which);
     if (inserted) {
-      found->second = new_slot(32);
+      found->second = new_slot(32, {text, Type::kU32});
       code_.specials.push_back({which, found->second});
     }
     if (stored_bits(type) == 32 && !is_float(type)) return found->second;
@@ -272,10 +284,12 @@ std::uint64_t Decoder::variable_address(const Operand& operand, Space& space) {
   const auto offset = static_cast<std::uint64_t>(operand.offset);
   if (operand.kind == Operand::Kind::kParam) {
     space = Space::kParam;
-    return function_.info.params[operand.index].offset + offset;
+    return function_->info.params[operand.index].offset + offset;
   }
   const Variable& v = module_.variables[operand.index];
   space = v.space;
+  if (v.external && space != Space::kShared)
+    fail(str_cat("'", v.name, "' is .extern, and this module does not define it"));
   return (space == Space::kShared ? shared_offsets_[operand.index] : v.offset) + offset;
 }
 
@@ -300,11 +314,40 @@ AddressOperand Decoder::address(const Operand& operand, Space space) {
     } else if (space != Space::kGeneric && found != space) {
       fail(str_cat("'", base.name, "' is in .", name(found), ", not in .", name(space)));
     }
-    result.slot = constant_slot(Type::kB64, at, found == Space::kGlobal);
+    if (found == Space::kLocal && !function_->is_entry) {
+      result.slot = function_code_->base;
+      result.offset += static_cast<std::int64_t>(at);
+    } else {
+      result.slot = constant_slot(Type::kB64, at, found == Space::kGlobal);
+    }
   } else {
     fail(str_cat("'", base.name, "' is no address"));
   }
   return result;
+}
+
+Passed Decoder::passed(const Operand& operand, std::uint64_t bytes) {
+  if (operand.kind == Operand::Kind::kVariable && module_.variables[operand.index].space == Space::kLocal) {
+    const Variable& v = module_.variables[operand.index];
+    if (v.bytes != bytes || operand.offset != 0) {
+      fail(str_cat("'", operand.name, "' has ", v.bytes, " bytes, where ", bytes, " are passed"));
+    }
+    return {false, {}, v.offset, bytes};
+  }
+  const Type type = operand.kind == Operand::Kind::kRegister ? declared(operand)
+                    : bytes == 8                             ? Type::kB64
+                    : bytes == 4                             ? Type::kB32
+                                                             : Type::kB16;
+  if (type == Type::kPred || stored_bits(type) / 8 != bytes) {
+    fail(str_cat("'", operand.name, "' does not have the ", bytes, " bytes that are passed"));
+  }
+  return {true, src(operand, type), 0, bytes};
+}
+
+Passed Decoder::passed_formal(const Formal& formal) {
+  if (formal.place.kind == Operand::Kind::kVariable)
+    return {false, {}, module_.variables[formal.place.index].offset, formal.bytes};
+  return {true, register_slot(formal.place.index), 0, formal.bytes};
 }
 
 std::uint64_t Decoder::constant(const Operand& operand, std::string_view what) {

@@ -283,15 +283,22 @@ struct WithCarry {
   }
 };
 
+constexpr TypeSet kCarried = types(Type::kU32, Type::kS32, Type::kU64, Type::kS64);
+
 template <bool subtract>
-void decode_carry(Decoder& d, bool carry_in, bool carry_out) {
-  const Type t = d.type(types(Type::kU32, Type::kS32, Type::kU64, Type::kS64));
-  d.expect_operands(3);
-  std::vector<Slot> dst = {d.dst(0, t)}, src = {d.src(1, t), d.src(2, t)};
+void emit_carry(Decoder& d, Type t, std::vector<Slot> src, bool carry_in, bool carry_out) {
+  std::vector<Slot> dst = {d.dst(0, t)};
   if (carry_in) src.push_back(d.condition_code());
   if (carry_out) dst.push_back(d.condition_code());
   d.emit(bits(t) == 32 ? &WithCarry<std::uint32_t, subtract>::run : &WithCarry<std::uint64_t, subtract>::run,
          std::move(dst), std::move(src));
+}
+
+template <bool subtract>
+void decode_carry(Decoder& d, bool carry_in, bool carry_out) {
+  const Type t = d.type(kCarried);
+  d.expect_operands(3);
+  emit_carry<subtract>(d, t, {d.src(1, t), d.src(2, t)}, carry_in, carry_out);
 }
 
 template <bool subtract>
@@ -350,8 +357,24 @@ void decode_mul(Decoder& d) {
          {d.dst(0, widened(t))}, {d.src(1, t), d.src(2, t)});
 }
 
+// a * b + c + carry-in: the product in a register of its own, then the sum.
+void emit_mad_carry(Decoder& d, int part, bool carry_in, bool carry_out) {
+  const Type t = d.type(kCarried);
+  d.expect_operands(4);
+  const Slot product = d.temporary(t);
+  d.emit_helper(part == 0 ? binary<MulLo>(t) : binary<MulHi>(t), {product}, {d.src(1, t), d.src(2, t)});
+  emit_carry<false>(d, t, {product, d.src(3, t)}, carry_in, carry_out);
+}
+
+void decode_madc(Decoder& d) {
+  const int part = d.expect_one({"lo", "hi"}, "the part of the product");
+  const bool carry_out = d.accept("cc");
+  emit_mad_carry(d, part, true, carry_out);
+}
+
 void decode_mad(Decoder& d) {
   const int part = d.expect_one({"lo", "hi", "wide"}, "the part of the product");
+  if (part < 2 && d.accept("cc")) return emit_mad_carry(d, part, false, true);
   if (part < 2) {
     if (part == 1 && d.accept("sat")) {
       const Type t = d.type(types(Type::kS32));
@@ -459,6 +482,7 @@ constexpr Mnemonic kMnemonics[] = {
     {"subc", decode_carry_in<true>},
     {"mul", decode_mul, kInts},
     {"mad", decode_mad, kInts},
+    {"madc", decode_madc},
     {"mul24", decode_mul24},
     {"mad24", decode_mad24},
     {"div", decode_binary<Div>, kInts},

@@ -3,7 +3,9 @@
 #include <bit>
 
 #include "src/emulator/async.h"
+#include "src/emulator/call.h"
 #include "src/emulator/machine.h"
+#include "src/emulator/observer.h"
 #include "src/emulator/text.h"
 #include "src/emulator/wgmma.h"
 
@@ -43,10 +45,18 @@ Dim3 position(std::uint64_t linear, Dim3 extent) {
 }
 
 std::string place(const Launch& launch, std::uint32_t instruction) {
-  const Function& f = *launch.code->function;
-  if (f.instructions.empty()) return str_cat("kernel '", f.info.name, "'");
-  const Instruction& in = f.instructions[instruction];
-  return str_cat("kernel '", f.info.name, "', PTX line ", in.line, " `", in.text, "`");
+  const Executable& code = *launch.code;
+  const Instruction& in = *code.instructions[instruction];
+  const Function& f = *code.functions[code.function_at(instruction)].function;
+  return str_cat("kernel '", code.function->info.name, "'",
+                 f.is_entry ? std::string() : str_cat(", function '", f.info.name, "'"), ", PTX line ", in.line, " `",
+                 on_one_line(in.text), "`");
+}
+
+std::uint32_t Executable::function_at(std::uint32_t instruction) const {
+  std::uint32_t index = 0;
+  while (index + 1 < functions.size() && functions[index + 1].first_instruction <= instruction) ++index;
+  return index;
 }
 
 // ---- warp ----
@@ -61,6 +71,21 @@ void Warp::wait(LaneMask waiting, Split::State state, std::uint32_t barrier) {
   current.lanes &= ~waiting;
   ++current.pc;
   event = Event::kWait;
+}
+
+void Warp::jump(LaneMask lanes) {
+  event = Event::kJump;
+  if (const LaneMask rest = current.lanes & ~lanes) splits.push_back({current.pc + 1, rest, Split::State::kReady, 0});
+  current.lanes = lanes;
+}
+
+void Warp::send(LaneMask lanes, std::uint32_t pc) {
+  if (lanes == current.lanes) {
+    current.pc = pc;
+    return;
+  }
+  splits.push_back({pc, lanes, Split::State::kReady, 0});
+  current.lanes &= ~lanes;
 }
 
 bool Warp::converge(LaneMask arrived, LaneMask wanted) {
@@ -82,8 +107,9 @@ Cta::Cta(const Launch& l)
       shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races, l.code->has_async),
       async(l.code->has_async ? std::make_unique<Async>(*this) : nullptr),
       wgmma(l.code->has_wgmma ? std::make_unique<Wgmma>(*this) : nullptr),
-      local(l.code->function->local_bytes * threads),
-      local_written(local.size()),
+      observer(Observer::wanted(l.options) ? std::make_unique<Observer>(l) : nullptr),
+      local(l.code->local_bytes * threads),
+      local_written(l.code->local_bytes * threads),
       counts(l.code->ops.size()),
       frames_(l.code->frame_bytes * warps.size() + 64) {
   std::byte* frame = frames_.data() + (-reinterpret_cast<std::uintptr_t>(frames_.data()) & 63);
@@ -92,6 +118,7 @@ Cta::Cta(const Launch& l)
     w.cta = this;
     w.index = i;
     w.frame = frame + l.code->frame_bytes * i;
+    if (!l.code->calls.empty()) w.calls = std::make_unique<CallStacks>(*l.code);
     const std::uint32_t lanes = std::min(kWarpSize, threads - i * kWarpSize);
     w.existing = lanes == kWarpSize ? kAllLanes : (LaneMask{1} << lanes) - 1;
     for (const ConstantSlot& c : l.code->constants) {
@@ -122,20 +149,33 @@ void Cta::start(std::uint64_t linear) {
   shared.reset();
   if (async) async->reset(linear);
   if (wgmma) wgmma->reset();
-  std::fill(local_written.begin(), local_written.end(), std::uint8_t{0});
+  forget_local();
   barriers.fill(Barrier{});
   for (Warp& w : warps) {
     w.live = w.existing;
     w.splits.clear();
-    w.current = {0, w.existing, Split::State::kReady, 0};
+    w.current = {launch->code->functions.back().begin, w.existing, Split::State::kReady, 0};
+    if (w.calls) w.calls->reset();
     w.backward_branches = 0;
     w.prefer_high = false;
     w.refusals.clear();
     w.idle = false;
-    w.written.assign(launch->code->register_of_slot.size(), 0);
+    w.written.assign(launch->code->registers.size(), 0);
     for (const ConstantSlot& c : launch->code->constants) w.written[c.slot.id] = kAllLanes;
     fill_specials(w);
   }
+}
+
+// Nothing is written in the frames of the entry; calls do the same for theirs.
+void Cta::forget_local() {
+  const std::uint64_t stride = launch->code->local_bytes, bytes = launch->code->function->local_bytes;
+  if (stride == 0) return;
+  if (!local.get() || !local_written.get()) {
+    fault = absl::ResourceExhaustedError(
+        str_cat("no host memory for ", stride, " bytes of local memory for each of ", threads, " threads"));
+    return;
+  }
+  for (std::uint32_t t = 0; t < threads; ++t) std::memset(local_written.get() + t * stride, 0, bytes);
 }
 
 void Cta::fill_specials(Warp& w) {
@@ -236,8 +276,7 @@ bool Cta::run_warp(Warp& w, std::uint64_t budget) {
   bool progress = false;  // arriving at a barrier is progress too, though the operation is not done
   while (steps - begin < budget && pick(w)) {
     progress = true;
-    while (step(w) && steps - begin < budget) {
-    }
+    observer ? steps_of<true>(w, begin + budget) : steps_of<false>(w, begin + budget);
     if (!fault.ok()) break;
     if (w.event == Event::kYield) {
       w.prefer_high = !w.prefer_high;
@@ -248,7 +287,14 @@ bool Cta::run_warp(Warp& w, std::uint64_t budget) {
   return progress;
 }
 
+template <bool observed>
+void Cta::steps_of(Warp& w, std::uint64_t end) {
+  while (step<observed>(w) && steps < end) {
+  }
+}
+
 // Executes one operation; false when the scheduler must choose again.
+template <bool observed>
 bool Cta::step(Warp& w) {
   const std::uint32_t pc = w.current.pc;
   const Op& op = launch->code->ops[pc];
@@ -267,16 +313,18 @@ bool Cta::step(Warp& w) {
         missing_id = op.src[i].id;
       }
     }
+    if constexpr (observed) observer->before(w, pc, mask);
     if (missing == 0 && (!wgmma || op.in_flight || wgmma->use_registers(w, op))) op.run(w, op, mask);
+  } else if constexpr (observed) {
+    observer->before(w, pc, 0);
   }
   if (missing != 0) {
-    const std::uint32_t index = launch->code->register_of_slot[missing_id];
+    const std::string_view name = launch->code->registers[missing_id].name;
     w.fault(op, static_cast<unsigned>(std::countr_zero(missing)),
-            str_cat("reads ",
-                    index == ~0u ? std::string_view("the condition code")
-                                 : launch->code->function->registers[index].name,
+            str_cat("reads ", name.empty() ? std::string_view("the condition code") : name,
                     ", which nothing has written (", lane_list(missing), " of warp ", w.index, ")"));
   }
+  if constexpr (observed) observer->after(w, pc, mask);
   if (w.event == Event::kFault || w.event == Event::kWait) return false;
   ++steps;
   counts[pc].warps += 1;
@@ -323,9 +371,9 @@ absl::Status Cta::deadlock() const {
   unsigned listed = 0;
   const auto list = [&](const Warp& w, LaneMask lanes, std::uint32_t pc, auto&&... what) {
     if (++listed > 8) return;
-    const Instruction& in = launch->code->function->instructions[launch->code->ops[pc].instruction];
-    str_append(&waits, "; warp ", w.index, " ", lane_list(lanes), " at PTX line ", in.line, " `", in.text,
-               "` ", what...);
+    const Instruction& in = *launch->code->instructions[launch->code->ops[pc].instruction];
+    str_append(&waits, "; warp ", w.index, " ", lane_list(lanes), " at PTX line ", in.line, " `",
+               on_one_line(in.text), "` ", what...);
   };
   for (const Warp& w : warps) {
     if (w.live == 0) continue;

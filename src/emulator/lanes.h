@@ -74,6 +74,10 @@ inline void store_predicate(Warp& warp, Slot slot, LaneMask values, LaneMask mas
   out = (out & ~mask) | (values & mask);
 }
 
+struct Bits128 {
+  std::uint64_t low, high;
+};
+
 template <class T>
 struct Tag {
   using type = T;
@@ -92,6 +96,7 @@ constexpr bool represents(Type type) {
     case Type::kU32: return std::is_same_v<T, std::uint32_t>;
     case Type::kB64:
     case Type::kU64: return std::is_same_v<T, std::uint64_t>;
+    case Type::kB128: return std::is_same_v<T, Bits128>;
     case Type::kS16: return std::is_same_v<T, std::int16_t>;
     case Type::kS32: return std::is_same_v<T, std::int32_t>;
     case Type::kS64: return std::is_same_v<T, std::int64_t>;

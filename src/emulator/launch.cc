@@ -9,12 +9,14 @@
 
 #include "src/emulator/decode.h"
 #include "src/emulator/machine.h"
+#include "src/emulator/observer.h"
 #include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
 namespace {
 
 constexpr std::uint64_t kMaxLocal = 512 * 1024;
+constexpr std::uint64_t kMaxConstant = 64 * 1024;  // PTX ISA, "Constant State Space"
 
 bool fits(const Dim3& value, const Dim3& bound) {
   return !value.empty() && value.x <= bound.x && value.y <= bound.y && value.z <= bound.z;
@@ -49,8 +51,8 @@ absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
   return absl::OkStatus();
 }
 
-absl::Status check_memory(const EntryInfo& info, const Executable& code, const LaunchConfig& config,
-                          Target device) {
+absl::Status check_memory(const EntryInfo& info, const Executable& code, std::uint64_t constant_bytes,
+                          const LaunchConfig& config, Target device) {
   if (code.static_shared_bytes > kMaxStaticSharedBytes) {
     return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ", code.static_shared_bytes,
                                               " bytes of shared memory; ", kMaxStaticSharedBytes,
@@ -63,10 +65,13 @@ absl::Status check_memory(const EntryInfo& info, const Executable& code, const L
                                               config.dynamic_shared_bytes, " of dynamic shared memory; ",
                                               device.to_string(), " allows ", most, " a CTA"));
   }
-  if (code.function->local_bytes > kMaxLocal) {
-    return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' declares ",
-                                              code.function->local_bytes, " bytes of local memory a thread; ",
-                                              kMaxLocal, " is the most"));
+  if (code.local_bytes > kMaxLocal) {
+    return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' needs ", code.local_bytes,
+                                              " bytes of local memory a thread; ", kMaxLocal, " is the most"));
+  }
+  if (constant_bytes > kMaxConstant) {
+    return absl::InvalidArgumentError(str_cat("the module of kernel '", info.name, "' declares ", constant_bytes,
+                                              " bytes of .const variables; ", kMaxConstant, " is the most"));
   }
   return absl::OkStatus();
 }
@@ -78,6 +83,7 @@ struct Outcome {
   absl::Status fault;
   std::vector<OpCount> counts;
   Traffic traffic;
+  Observations observations;
   std::atomic<std::uint64_t> next{0};
   std::atomic<bool> stop{false};
 };
@@ -184,6 +190,7 @@ class Worker {
     outcome_.traffic.global_written += cta.traffic.global_written;
     outcome_.traffic.shared_read += cta.traffic.shared_read;
     outcome_.traffic.shared_written += cta.traffic.shared_written;
+    if (cta.observer) outcome_.observations.add(cta.observer->observations());
   }
 
   const Launch& launch_;
@@ -198,7 +205,7 @@ LaunchStats statistics(const Executable& code, const std::vector<OpCount>& count
   for (std::size_t i = 0; i < counts.size(); ++i) {
     const Op& op = code.ops[i];
     if (!op.counted || counts[i].warps == 0) continue;
-    const Instruction& in = code.function->instructions[op.instruction];
+    const Instruction& in = *code.instructions[op.instruction];
     std::string name(in.opcode);
     for (std::string_view m : in.modifiers) str_append(&name, ".", m);
     stats.by_opcode[name] += counts[i].threads;
@@ -210,16 +217,6 @@ LaunchStats statistics(const Executable& code, const std::vector<OpCount>& count
   stats.shared_bytes_read = traffic.shared_read;
   stats.shared_bytes_written = traffic.shared_written;
   return stats;
-}
-
-std::vector<std::byte> constant_image(const Module& module) {
-  std::vector<std::byte> image(module.const_bytes);
-  for (const Variable& v : module.variables) {
-    if (v.space == Space::kConst && !v.initial.empty()) {
-      std::memcpy(image.data() + v.offset, v.initial.data(), v.initial.size());
-    }
-  }
-  return image;
 }
 
 }  // namespace
@@ -268,7 +265,7 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
         str_cat("code for ", program.target().to_string(), " does not run on ", device.to_string()));
   }
   if (absl::Status s = check_geometry(*info, config); !s.ok()) return s;
-  if (absl::Status s = check_memory(*info, executable, config, device); !s.ok()) return s;
+  if (absl::Status s = check_memory(*info, executable, code.module->const_bytes, config, device); !s.ok()) return s;
   absl::StatusOr<std::uint64_t> globals = memory.module_globals(program);
   if (!globals.ok()) return globals.status();
 
@@ -279,7 +276,8 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   l.options = options;
   l.memory = memory.snapshot();
   l.globals = *globals;
-  l.constants = constant_image(*code.module);
+  l.constants.resize(code.module->const_bytes);
+  initialise(*code.module, Space::kConst, *globals, reinterpret_cast<std::uint8_t*>(l.constants.data()));
   l.shared_bytes = config.dynamic_shared_bytes
                        ? executable.dynamic_shared_offset + config.dynamic_shared_bytes
                        : executable.static_shared_bytes;
@@ -298,7 +296,9 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   for (std::thread& t : others) t.join();
   const std::lock_guard lock(outcome.mutex);
   if (!outcome.fault.ok()) return outcome.fault;
-  return statistics(executable, outcome.counts, outcome.traffic);
+  LaunchStats stats = statistics(executable, outcome.counts, outcome.traffic);
+  if (options.profile) stats.profile = profile_of(executable, outcome.counts, outcome.traffic, outcome.observations);
+  return stats;
 }
 
 }  // namespace ptxgen::emulator

@@ -45,6 +45,8 @@ class Lexer {
       if (peek() == '\n') ++line_;
       if (absl::ascii_isspace(peek())) {
         ++at_;
+      } else if (peek() == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+        ++at_;  // a line goes on in the next
       } else if (peek() == '/' && peek(1) == '/') {
         while (at_ < source_.size() && peek() != '\n') ++at_;
       } else if (peek() == '/' && peek(1) == '*') {

@@ -8,7 +8,7 @@ namespace ptxgen::emulator {
 namespace {
 
 constexpr TypeSet kStored =
-    types(Type::kB8, Type::kB16, Type::kB32, Type::kB64, Type::kU8, Type::kU16, Type::kU32, Type::kU64,
+    types(Type::kB8, Type::kB16, Type::kB32, Type::kB64, Type::kB128, Type::kU8, Type::kU16, Type::kU32, Type::kU64,
           Type::kS8, Type::kS16, Type::kS32, Type::kS64, Type::kF32, Type::kF64);
 constexpr unsigned kMaxAccess = 32;  // bytes: .v8.b32 or .v4.b64
 
@@ -23,10 +23,9 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
     if (!data) return;
     for (unsigned e = 0; e < op.dst_count; ++e, data += sizeof(M)) {
       M value;
-      if (op.flags & kStrong) {
-        value = __atomic_load_n(reinterpret_cast<const M*>(data), __ATOMIC_ACQUIRE);
-      } else {
-        std::memcpy(&value, data, sizeof(M));
+      std::memcpy(&value, data, sizeof(M));
+      if constexpr (sizeof(M) <= 8) {
+        if (op.flags & kStrong) value = __atomic_load_n(reinterpret_cast<const M*>(data), __ATOMIC_ACQUIRE);
       }
       warp.lanes<R>(op.dst[e])[lane] = static_cast<R>(value);
     }
@@ -80,18 +79,20 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     for (unsigned e = 0; e + 1u < op.src_count; ++e) {
       const M value = static_cast<M>(warp.lanes<R>(op.src[e + 1])[lane]);
       std::byte* out = at.data + e * sizeof(M);
-      if (op.flags & kStrong) {
-        __atomic_store_n(reinterpret_cast<M*>(out), value, __ATOMIC_RELEASE);
-      } else {
-        std::memcpy(out, &value, sizeof(M));
+      if constexpr (sizeof(M) <= 8) {
+        if (op.flags & kStrong) {
+          __atomic_store_n(reinterpret_cast<M*>(out), value, __ATOMIC_RELEASE);
+          continue;
+        }
       }
+      std::memcpy(out, &value, sizeof(M));
     }
   }
 }
 
 Execute load_of(Type memory, unsigned register_bits) {
   return by_type<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t,
-                 std::uint64_t>(memory, [&](auto tag) -> Execute {
+                 std::uint64_t, Bits128>(memory, [&](auto tag) -> Execute {
     using M = typename decltype(tag)::type;
     if constexpr (sizeof(M) <= 2) {
       if (register_bits == 16) return &load<M, std::uint16_t>;
@@ -99,7 +100,11 @@ Execute load_of(Type memory, unsigned register_bits) {
     if constexpr (sizeof(M) <= 4) {
       if (register_bits == 32) return &load<M, std::uint32_t>;
     }
-    return &load<M, std::uint64_t>;
+    if constexpr (sizeof(M) == 16) {
+      return &load<M, M>;
+    } else {
+      return &load<M, std::uint64_t>;
+    }
   });
 }
 
@@ -129,7 +134,7 @@ void check_vector(Decoder& d, unsigned count, std::size_t elements, Type t) {
 
 void decode_ld(Decoder& d) {
   const std::uint32_t flags = decode_semantics(d);
-  const Space space = d.space().value_or(Space::kGeneric);
+  const Space space = d.accessed_space(d.operand(1));
   const bool hint = decode_cache_hints(d);
   if (d.accept("nc") && space != Space::kGlobal) d.fail(".nc loads are from .global");
   d.accept("unified");
@@ -157,13 +162,13 @@ void decode_ld(Decoder& d) {
   }
   note_access(d, space, std::min(16u, count * bits(t) / 8));
   Op& op = d.emit(load_of(m, width), std::move(dst), std::move(src));
-  set_address(op, address, space);
+  set_access(op, address, space, AccessKind::kRead, count * bits(t) / 8);
   op.flags = flags;
 }
 
 void decode_st(Decoder& d) {
   const std::uint32_t flags = decode_semantics(d);
-  const Space space = d.space().value_or(Space::kGeneric);
+  const Space space = d.accessed_space(d.operand(0));
   const bool hint = decode_cache_hints(d);
   const unsigned count = decode_vector(d);
   const Type t = d.type(kStored), m = moved_as(t);
@@ -179,9 +184,10 @@ void decode_st(Decoder& d) {
   const Execute run = bits(m) == 8    ? &store<std::uint8_t, std::uint16_t>
                       : bits(m) == 16 ? &store<std::uint16_t, std::uint16_t>
                       : bits(m) == 32 ? &store<std::uint32_t, std::uint32_t>
-                                      : &store<std::uint64_t, std::uint64_t>;
+                      : bits(m) == 64 ? &store<std::uint64_t, std::uint64_t>
+                                      : &store<Bits128, Bits128>;
   Op& op = d.emit(run, {}, std::move(src));
-  set_address(op, address, space);
+  set_access(op, address, space, AccessKind::kWrite, count * bits(t) / 8);
   op.flags = flags;
 }
 

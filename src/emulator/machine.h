@@ -29,6 +29,8 @@ struct Warp;
 struct Cta;
 class Async;
 class Wgmma;
+class CallStacks;
+class Observer;
 struct Op;
 using Execute = void (*)(Warp& warp, const Op& op, LaneMask lanes);
 
@@ -38,6 +40,8 @@ struct Slot {
 };
 
 inline constexpr std::uint32_t kNoTarget = ~0u;
+
+enum class AccessKind : std::uint8_t { kRead, kWrite, kAtomic };
 
 // One decoded operation. An instruction whose operands are wider or narrower than its type becomes several:
 // the extra ones resize registers and have the same guard.
@@ -50,10 +54,13 @@ struct Op {
   bool counted = false;      // the one operation of its instruction that statistics count
   bool in_flight = false;    // goes on after its instruction: Wgmma watches its registers
   bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
+  bool branches = false;     // may send lanes to different places
   Space space = Space::kGeneric;
-  std::uint8_t element_bytes = 0;
+  AccessKind access = AccessKind::kRead;
+  std::uint8_t access_bytes = 0;  // of each lane at the address in src[0]; 0: what a profile does not count
+  LaneMask access_lanes = kAllLanes;  // whose addresses count
   Slot guard;
-  std::uint32_t instruction = 0;     // index into Function::instructions
+  std::uint32_t instruction = 0;     // index into Executable::instructions
   std::uint32_t target = kNoTarget;  // of a branch: index of an Op
   std::uint32_t mode = 0;            // rounding, comparison, barrier, prmt mode ...: the family's own
   std::uint32_t flags = 0;           // the family's own
@@ -103,21 +110,54 @@ struct ConstantSlot {
   bool relocated = false;
 };
 
+// Where a value that a call passes is: in a register of `bytes` a lane, or in the frame of the caller or the
+// callee in local memory.
+struct Passed {
+  bool in_register = false;
+  Slot slot;
+  std::uint64_t offset = 0, bytes = 0;
+};
+
+// What a `call` passes and to whom.
+struct CallSite {
+  std::uint32_t function = ~0u;  // index into Executable::functions; ~0: the register in src[0] says which
+  std::string_view undefined;    // the function that the module only declares
+  std::vector<std::uint32_t> targets;  // of a call through a register: those that it may have; all when empty
+  std::vector<Passed> results, arguments;
+};
+
+// A function within an Executable.
+struct FunctionCode {
+  const Function* function = nullptr;
+  std::uint32_t begin = 0;              // its first operation
+  std::uint32_t first_instruction = 0;  // index into Executable::instructions
+  Slot base;                            // where its frame in local memory begins; of a .func only
+  std::vector<Passed> registers;        // what another activation of it would overwrite
+  std::vector<Passed> results, parameters;
+};
+
 struct PlacedVariable {
   std::uint32_t variable;  // index into Module::variables
   std::uint64_t offset;
 };
 
-// An entry, ready to run.
+// An entry and the functions that it may call, ready to run. Callees stand before their callers: lanes at
+// lower operations go first, so those in a call return before the others go on without them.
 struct Executable {
-  const Function* function = nullptr;
+  const Function* function = nullptr;  // the entry
+  std::vector<FunctionCode> functions;  // the entry is the last
+  std::vector<std::uint32_t> function_of;  // by index into Module::functions: index into `functions`, or ~0
+  std::vector<const Instruction*> instructions;  // of all of them
+  std::vector<CallSite> calls;
+  std::vector<std::vector<std::uint32_t>> branch_tables;  // of brx.idx: operations
   std::vector<Op> ops;
   std::vector<Slot> operands;  // what Op::dst and Op::src point into
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
-  std::vector<std::uint32_t>
-      register_of_slot;                // Slot::id to index into Function::registers; ~0 for other slots
-  std::size_t frame_bytes = 0;         // registers of one warp
+  std::vector<std::string_view> kinds;       // by instruction: "integer arithmetic"
+  std::vector<RegisterName> registers;       // by Slot::id; without a name for other slots
+  std::size_t frame_bytes = 0;               // registers of one warp
+  std::uint64_t local_bytes = 0;             // of one thread, for the frames of the entry and its callees
   std::vector<PlacedVariable> shared;  // the .shared variables it uses
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t dynamic_shared_offset = 0;
@@ -125,6 +165,9 @@ struct Executable {
   bool has_wgmma = false;
   bool has_fence = false;        // strong accesses may then order weak ones
   unsigned shared_granule = 16;  // largest unit that no shared-memory access splits
+
+  // Whose instruction it is, an index into `functions`.
+  std::uint32_t function_at(std::uint32_t instruction) const;
 };
 
 struct Code {
@@ -187,6 +230,11 @@ struct Warp {
   std::vector<Refusal> refusals;  // one a place
   bool idle = false;              // nothing has changed since it was last refused
   MemorySnapshot::Cursor cursor;  // the global allocation last used
+  std::unique_ptr<CallStacks> calls;  // where the entry calls functions
+
+  Warp();
+  Warp(Warp&&) noexcept;
+  ~Warp();
 
   template <class T>
   T* lanes(Slot slot) const {
@@ -202,6 +250,11 @@ struct Warp {
   // Takes `lanes` out of the current split, to run this operation again once `state` allows; the others go on
   // after it.
   void wait(LaneMask lanes, Split::State state, std::uint32_t barrier = 0);
+
+  // Of a jump that `lanes` make: the other lanes of the current split go on after it, and send() says where each
+  // of these goes. Lanes that are not sent execute it again.
+  void jump(LaneMask lanes);
+  void send(LaneMask lanes, std::uint32_t pc);
 
   // True when all of `wanted` that still live are in `lanes`, so that a warp-wide operation can go on.
   // Otherwise the lanes wait for the others.
@@ -269,10 +322,10 @@ struct Cta {
   std::uint32_t threads = 0;
   std::vector<Warp> warps;
   SharedMemory shared;
-  std::unique_ptr<Async> async;  // where the entry has such instructions
+  std::unique_ptr<Async> async;        // where the entry has such instructions
   std::unique_ptr<Wgmma> wgmma;
-  std::vector<std::byte> local;  // Function::local_bytes for each thread
-  std::vector<std::uint8_t> local_written;
+  std::unique_ptr<Observer> observer;  // where a profile or a trace is wanted
+  Pages local, local_written;    // Executable::local_bytes for each thread, and which bytes were written
   std::array<Barrier, 16> barriers;
   absl::Status fault;
   std::uint64_t steps = 0;      // warp operations executed
@@ -281,10 +334,15 @@ struct Cta {
   Traffic traffic;
 
  private:
+  void forget_local();
   void fill_specials(Warp& warp);
   std::uint64_t special_value(const Warp& warp, unsigned lane, Special special) const;
   // Executes at most `budget` operations of the warp; true when it executed any.
   bool run_warp(Warp& warp, std::uint64_t budget);
+  // `observed`: there is an observer; without, a step does nothing for it.
+  template <bool observed>
+  void steps_of(Warp& warp, std::uint64_t end);
+  template <bool observed>
   bool step(Warp& warp);
   bool pick(Warp& warp);
   bool turns();

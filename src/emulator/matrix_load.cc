@@ -105,6 +105,11 @@ absl::Span<const Operand> tile_registers(Decoder& d, std::size_t i, unsigned til
   return d.elements(i);
 }
 
+// Each tile's eight rows are at the addresses of eight lanes.
+LaneMask row_lanes(unsigned tiles) {
+  return tiles == 4 ? kAllLanes : (LaneMask{1} << (8 * tiles)) - 1;
+}
+
 void decode_ldmatrix(Decoder& d) {
   Space space;
   std::uint32_t mode;
@@ -115,7 +120,8 @@ void decode_ldmatrix(Decoder& d) {
   for (const Operand& r : registers) dst.push_back(d.dst(r, Type::kB32));
   const AddressOperand address = d.address(d.operand(1), space);
   Op& op = d.emit(&ldmatrix, std::move(dst), {address.slot});
-  set_address(op, address, space);
+  set_access(op, address, space, AccessKind::kRead, kRowBytes);
+  op.access_lanes = row_lanes(tiles);
   op.mode = mode;
 }
 
@@ -129,7 +135,8 @@ void decode_stmatrix(Decoder& d) {
   std::vector<Slot> src = {address.slot};
   for (const Operand& r : registers) src.push_back(d.src(r, Type::kB32));
   Op& op = d.emit(&stmatrix, {}, std::move(src));
-  set_address(op, address, space);
+  set_access(op, address, space, AccessKind::kWrite, kRowBytes);
+  op.access_lanes = row_lanes(tiles);
   op.mode = mode;
 }
 

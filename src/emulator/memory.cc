@@ -174,12 +174,10 @@ absl::StatusOr<std::uint64_t> Memory::module_globals(const Program& program) {
   }
   absl::StatusOr<std::uint64_t> address = allocate(module.global_bytes, "module .global variables");
   if (!address.ok()) return address;
-  std::vector<std::byte> image(module.global_bytes);
-  for (const Variable& v : module.variables) {
-    if (v.space != Space::kGlobal || v.initial.empty()) continue;
-    std::memcpy(image.data() + v.offset, v.initial.data(), v.initial.size());
-  }
-  if (absl::Status s = write(*address, image); !s.ok()) return s;
+  absl::StatusOr<std::shared_ptr<Allocation>> a = state_->locate(*address, module.global_bytes, "the module has");
+  if (!a.ok()) return a.status();
+  initialise(module, Space::kGlobal, *address, reinterpret_cast<std::uint8_t*>((*a)->data.get()));
+  (*a)->complete = true;
   const std::lock_guard lock(state_->mutex);
   return state_->modules.try_emplace(program.code().id, *address).first->second;
 }

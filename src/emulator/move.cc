@@ -27,6 +27,7 @@ Execute copy(Type t) {
     case 1: return &copy_predicate;
     case 16: return map<Copy, std::uint16_t(std::uint16_t)>;
     case 32: return map<Copy, std::uint32_t(std::uint32_t)>;
+    case 128: return map<Copy, Bits128(Bits128)>;
     default: return map<Copy, std::uint64_t(std::uint64_t)>;
   }
 }
@@ -53,6 +54,27 @@ void unpack(Warp& warp, const Op& op, LaneMask mask) {
       result[lane] = static_cast<Part>(whole[lane] >> (8 * sizeof(Part) * i));
     store_lanes(warp, op.dst[i], result, mask);
   }
+}
+
+struct Join {
+  static Bits128 apply(std::uint64_t low, std::uint64_t high) { return {low, high}; }
+};
+
+void split(Warp& warp, const Op& op, LaneMask mask) {
+  const Bits128* whole = warp.lanes<Bits128>(op.src[0]);
+  std::uint64_t low[kWarpSize], high[kWarpSize];
+  for (unsigned lane = 0; lane < kWarpSize; ++lane) {
+    low[lane] = whole[lane].low;
+    high[lane] = whole[lane].high;
+  }
+  store_lanes(warp, op.dst[0], low, mask);
+  store_lanes(warp, op.dst[1], high, mask);
+}
+
+// The type of one of `parts` parts of a register.
+Type part_of(Type t, std::size_t parts) {
+  const unsigned width = bits(t) / static_cast<unsigned>(std::max<std::size_t>(parts, 1));
+  return width == 64 ? Type::kB64 : width == 32 ? Type::kB32 : Type::kB16;
 }
 
 enum class Clock : std::uint32_t {
@@ -100,36 +122,35 @@ bool decode_clock(Decoder& d, Type t) {
 
 void decode_pack(Decoder& d, Type t) {
   const auto parts = d.elements(1);
-  const unsigned part_bits = bits(t) / static_cast<unsigned>(std::max<std::size_t>(parts.size(), 1));
+  const Type part = part_of(t, parts.size());
   std::vector<Slot> src;
-  const Type part = part_bits == 32 ? Type::kB32 : Type::kB16;
   for (const Operand& o : parts) src.push_back(d.src(o, part));
   Execute run = nullptr;
   if (bits(t) == 32 && parts.size() == 2) run = &pack<std::uint16_t, std::uint32_t>;
   if (bits(t) == 64 && parts.size() == 2) run = &pack<std::uint32_t, std::uint64_t>;
   if (bits(t) == 64 && parts.size() == 4) run = &pack<std::uint16_t, std::uint64_t>;
-  if (!run) return d.fail("mov packs 2 or 4 parts of 16 or 32 bits that fill its type");
+  if (bits(t) == 128 && parts.size() == 2) run = map<Join, Bits128(std::uint64_t, std::uint64_t)>;
+  if (!run) return d.fail("mov packs 2 or 4 parts of 16, 32 or 64 bits that fill its type");
   d.emit(run, {d.dst(0, t)}, std::move(src));
 }
 
 void decode_unpack(Decoder& d, Type t) {
   const auto parts = d.elements(0);
-  const unsigned part_bits = bits(t) / static_cast<unsigned>(std::max<std::size_t>(parts.size(), 1));
+  const Type part = part_of(t, parts.size());
   std::vector<Slot> dst;
-  const Type part = part_bits == 32 ? Type::kB32 : Type::kB16;
   for (const Operand& o : parts) dst.push_back(d.dst(o, part));
   Execute run = nullptr;
   if (bits(t) == 32 && parts.size() == 2) run = &unpack<std::uint16_t, std::uint32_t>;
   if (bits(t) == 64 && parts.size() == 2) run = &unpack<std::uint32_t, std::uint64_t>;
   if (bits(t) == 64 && parts.size() == 4) run = &unpack<std::uint16_t, std::uint64_t>;
-  if (!run) return d.fail("mov unpacks 2 or 4 parts of 16 or 32 bits that fill its type");
+  if (bits(t) == 128 && parts.size() == 2) run = &split;
+  if (!run) return d.fail("mov unpacks 2 or 4 parts of 16, 32 or 64 bits that fill its type");
   d.emit(run, std::move(dst), {d.src(1, t)});
 }
 
 void decode_mov(Decoder& d) {
   const Type t = d.type(kMoved);
   d.expect_operands(2);
-  if (t == Type::kB128) return d.fail("mov.b128 is not an instruction of the emulator");
   if (d.operand(1).kind == Operand::Kind::kVector) return decode_pack(d, t);
   if (d.operand(0).kind == Operand::Kind::kVector) return decode_unpack(d, t);
   if (decode_clock(d, t)) return;

@@ -76,7 +76,7 @@ absl::Status OperandParser::named(Operand& o) {
     o.bits = 32;
     return absl::OkStatus();
   }
-  if (std::optional<Binding> binding = lookup(name.text)) {
+  if (std::optional<Binding> binding = lookup(scope_, name.text)) {
     o.kind = binding->kind;
     o.index = binding->index;
     return offset(o);
@@ -118,15 +118,16 @@ void OperandParser::open_scope(std::uint32_t parent) {
   scopes_.emplace_back().parent = parent;
 }
 
-absl::Status OperandParser::bind(std::string_view name, Binding binding) {
-  if (!scopes_[scope_].names.try_emplace(name, binding).second) {
+absl::Status OperandParser::bind_in(std::uint32_t scope, std::string_view name, Binding binding) {
+  if (!scopes_[scope].names.try_emplace(name, binding).second) {
     return error(str_cat("a second declaration of '", name, "'"));
   }
   return absl::OkStatus();
 }
 
-std::optional<OperandParser::Binding> OperandParser::lookup(std::string_view name) {
-  for (std::uint32_t scope = scope_;; scope = scopes_[scope].parent) {
+std::optional<OperandParser::Binding> OperandParser::lookup(std::uint32_t scope,
+                                                             std::string_view name) {
+  for (;; scope = scopes_[scope].parent) {
     auto found = scopes_[scope].names.find(name);
     if (found != scopes_[scope].names.end()) return found->second;
     for (const RegisterRange& range : scopes_[scope].ranges) {

@@ -10,7 +10,7 @@ namespace ptxgen::emulator {
 
 inline constexpr int kMaxNesting = 4;  // of { } and [ ] in an operand or initialiser
 
-// Registers and labels of one entry, with the module's variables in scope 0.
+// Registers and labels of one function, with the module's variables and functions in scope 0.
 class OperandParser : public TokenStream {
  public:
   OperandParser(Module& module, std::vector<Token> tokens)
@@ -26,11 +26,19 @@ class OperandParser : public TokenStream {
   // The next operand. Labels are no operands here; they need not be declared before their use.
   absl::Status operand(Operand& o, int depth = 0);
 
-  // Forgets the scopes of the entry before and opens that of `function`.
+  // `(a, b)` of a call.
+  absl::Status list(Operand& o) { return elements(o, Operand::Kind::kList, ')', 0); }
+
+  absl::Status offset(Operand& o);
+  std::optional<Binding> lookup(std::uint32_t scope, std::string_view name);
+
+  // Forgets the scopes of the function before and opens that of `function`.
   void begin_function(Function& function);
+  void end_function() { scope_ = 0; }
   void open_scope(std::uint32_t parent);
   std::uint32_t parent(std::uint32_t scope) const { return scopes_[scope].parent; }
-  absl::Status bind(std::string_view name, Binding binding);
+  absl::Status bind(std::string_view name, Binding binding) { return bind_in(scope_, name, binding); }
+  absl::Status bind_in_module(std::string_view name, Binding binding) { return bind_in(0, name, binding); }
   Binding add_register(std::string_view name, Type type);
   // `.reg .b32 %r<10>;` declares %r0 to %r9; those that are used become registers.
   void add_registers(std::string_view prefix, std::uint64_t count, Type type) {
@@ -55,8 +63,7 @@ class OperandParser : public TokenStream {
   absl::Status elements(Operand& o, Operand::Kind kind, char close, int depth);
   absl::Status constant(Operand& o);
   absl::Status named(Operand& o);
-  absl::Status offset(Operand& o);
-  std::optional<Binding> lookup(std::string_view name);
+  absl::Status bind_in(std::uint32_t scope, std::string_view name, Binding binding);
 
   std::vector<Scope> scopes_;  // 0 is the module's
 };

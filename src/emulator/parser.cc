@@ -1,23 +1,22 @@
-// Modules, variables, entries and instructions.
-#include <bit>
-
+// Modules, functions and instructions.
 #include "absl/strings/ascii.h"
-#include "src/emulator/operand_parser.h"
+#include "src/emulator/declaration_parser.h"
 
 namespace ptxgen::emulator {
 namespace {
 
-constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
-constexpr std::uint32_t kMaxParamBytes = 32764;  // PTX ISA, "Kernel Function Parameters"
-
+// A label that is named before or after it is defined: by a branch, or in a table of targets.
 struct LabelUse {
-  std::size_t instruction, operand;
-  std::uint32_t scope;
+  std::string_view name;
+  std::uint32_t line, scope;
+  bool in_table;
+  std::size_t index;    // of the instruction, or of the table
+  std::size_t element;  // its operand, or its target
 };
 
-class Parser : public OperandParser {
+class Parser : public DeclarationParser {
  public:
-  using OperandParser::OperandParser;
+  using DeclarationParser::DeclarationParser;
 
   absl::Status run() {
     RETURN_IF_ERROR(header());
@@ -82,16 +81,13 @@ class Parser : public OperandParser {
         break;
       }
     }
-    if (accept(".entry")) return entry();
+    if (token().is(".entry") || token().is(".func")) return function(external);
     if (is_space(token())) return variables(external, nullptr);
     if (skip_debug_directive()) return absl::OkStatus();
     if (accept(".section")) return skip_section();
+    if (accept(".alias")) return alias();
     if (accept(';')) return absl::OkStatus();
-    return expected(".entry, .global, .const or .shared (the emulator takes no .func)");
-  }
-
-  static bool is_space(const Token& t) {
-    return t.is(".global") || t.is(".const") || t.is(".shared") || t.is(".local");
+    return expected(".entry, .func, .global, .const or .shared");
   }
 
   // .file, .loc and .pragma: for debuggers and ptxas; they end with their line or semicolon.
@@ -112,183 +108,83 @@ class Parser : public OperandParser {
     return expect('}');
   }
 
-  // ---- variables ----
+  // ---- functions ----
 
-  // The dotted parts of a declaration: `.global .align 16 .v4 .f32`.
-  struct Declaration {
-    std::string_view space;
-    std::uint64_t alignment = 0, vector = 1;
-    std::optional<Type> type;
-  };
-
-  absl::Status declaration(Declaration& d) {
-    d.space = tokens_[at_++].text.substr(1);
-    for (; token().kind == Kind::kDotted; ++at_) {
-      const std::string_view part = token().text.substr(1);
-      if (part == "align") {
-        ++at_;
-        if (token().kind != Kind::kInteger || !std::has_single_bit(token().bits) || token().bits > 4096) {
-          return expected("an alignment, a power of two up to 4096,");
-        }
-        d.alignment = token().bits;
-      } else if (part == "v2" || part == "v4" || part == "v8") {
-        d.vector = static_cast<std::uint64_t>(part[1] - '0');
-      } else if (part == "ptr" || is_space(token())) {
-        continue;  // of a parameter: what it points to; advice to ptxas
-      } else if (std::optional<Type> type = find_type(part); type && *type != Type::kPred) {
-        d.type = type;
-      } else {
-        return expected("a type such as .b32, .align or .v4");
-      }
+  // `.alias a, b;`: a is declared, and b its definition.
+  absl::Status alias() {
+    std::uint32_t indices[2];
+    for (std::uint32_t& index : indices) {
+      Operand o;
+      RETURN_IF_ERROR(operand(o));
+      if (o.kind != Operand::Kind::kFunction) return error(str_cat("'", o.name, "' is no .func"));
+      index = o.index;
+      if (&index == indices) RETURN_IF_ERROR(expect(','));
     }
-    if (!d.type) return expected("a type such as .b32");
-    const std::uint64_t natural = bits(*d.type) / 8 * d.vector;
-    if (d.alignment == 0) d.alignment = natural;
-    return absl::OkStatus();
-  }
-
-  // Dimensions after a name. `unsized` is set for `[]`.
-  absl::Status dimensions(std::uint64_t& bytes, bool& unsized) {
-    unsized = false;
-    while (accept('[')) {
-      std::uint64_t count = 0;
-      if (token().is(']')) {
-        unsized = true;
-      } else {
-        RETURN_IF_ERROR(expect_integer(count, "an array size"));
-        if (count > kMaxVariableBytes || (count != 0 && bytes > kMaxVariableBytes / count)) {
-          return error("an array of more than 4 GiB");
-        }
-        bytes *= count;
-      }
-      RETURN_IF_ERROR(expect(']'));
+    Function& from = *module_.functions[indices[0]];
+    const Function& to = *module_.functions[indices[1]];
+    if (from.defined || !to.defined) {
+      return error(str_cat("'", from.info.name, "' must be declared only, and '", to.info.name, "' defined"));
     }
-    return absl::OkStatus();
-  }
-
-  absl::Status variables(bool external, Function* function) {
-    Declaration d;
-    RETURN_IF_ERROR(declaration(d));
-    do {
-      Variable v;
-      v.line = token().line;
-      RETURN_IF_ERROR(expect_name(v.name, "a variable name"));
-      v.space = d.space == "global"   ? Space::kGlobal
-                : d.space == "const"  ? Space::kConst
-                : d.space == "shared" ? Space::kShared
-                                      : Space::kLocal;
-      v.alignment = d.alignment;
-      v.bytes = bits(*d.type) / 8 * d.vector;
-      bool unsized;
-      RETURN_IF_ERROR(dimensions(v.bytes, unsized));
-      if (accept('=')) {
-        if (v.space != Space::kGlobal && v.space != Space::kConst)
-          return error("only .global and .const variables have initialisers");
-        RETURN_IF_ERROR(initialiser(v, *d.type, 0));
-        if (unsized) v.bytes = v.initial.size();
-        if (v.initial.size() > v.bytes) return error("more initialisers than elements");
-      } else if (unsized) {
-        if (v.space != Space::kShared || !external)
-          return error("an array without a size must be .extern .shared");
-        v.external = true;
-        v.bytes = 0;
-      }
-      if (v.space == Space::kLocal && !function) return error(".local variables belong into an .entry");
-      place(v, function);
-      RETURN_IF_ERROR(
-          bind(v.name, {Operand::Kind::kVariable, static_cast<std::uint32_t>(module_.variables.size())}));
-      module_.variables.push_back(std::move(v));
-    } while (accept(','));
+    from.alias = indices[1];
     return expect(';');
   }
 
-  // Shared variables are placed for each entry that uses them, once it is known which those are.
-  void place(Variable& v, Function* function) {
-    std::uint64_t* end = v.space == Space::kGlobal  ? &module_.global_bytes
-                         : v.space == Space::kConst ? &module_.const_bytes
-                         : v.space == Space::kLocal ? &function->local_bytes
-                                                    : nullptr;
-    if (!end) return;
-    v.offset = (*end + v.alignment - 1) & ~(v.alignment - 1);
-    *end = v.offset + v.bytes;
-  }
-
-  absl::Status initialiser(Variable& v, Type type, int depth) {
-    if (depth > kMaxNesting) return error("initialiser nested too deeply");
-    if (accept('{')) {
-      if (accept('}')) return absl::OkStatus();
-      do {
-        RETURN_IF_ERROR(initialiser(v, type, depth + 1));
-      } while (accept(','));
-      return expect('}');
-    }
-    const bool minus = accept('-');
-    std::uint64_t value = token().bits;
-    switch (token().kind) {
-      case Kind::kInteger:
-        if (is_float(type) && bits(type) >= 32) return expected("a floating-point constant");
-        if (minus) value = -value;
-        break;
-      case Kind::kFloat32: value ^= minus ? 0x80000000u : 0u; break;
-      case Kind::kFloat64:
-        value ^= minus ? std::uint64_t{1} << 63 : 0;
-        if (bits(type) == 32)
-          value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(value)));
-        break;
-      default: return expected("a number");
-    }
+  absl::Status function(bool external) {
+    auto made = std::make_unique<Function>();
+    made->is_entry = token().is(".entry");
     ++at_;
-    for (unsigned i = 0; i < bits(type) / 8; ++i)
-      v.initial.push_back(static_cast<std::uint8_t>(i < 8 ? value >> (8 * i) : 0));
-    return absl::OkStatus();
-  }
-
-  // ---- entries ----
-
-  absl::Status entry() {
-    auto function = std::make_unique<Function>();
+    begin_function(*made);
+    if (!made->is_entry && token().is('(')) RETURN_IF_ERROR(formals(made->signature.results, made.get()));
     std::string_view name;
-    RETURN_IF_ERROR(expect_name(name, "the name of the entry"));
-    for (const auto& other : module_.functions) {
-      if (other->info.name == name) return error(str_cat("a second entry '", name, "'"));
+    RETURN_IF_ERROR(expect_name(name, "the name of the function"));
+    made->info.name = std::string(name);
+    if (token().is('(')) {
+      RETURN_IF_ERROR(made->is_entry ? entry_parameters() : formals(made->signature.parameters, made.get()));
     }
-    function->info.name = std::string(name);
-    begin_function(*function);
-    if (accept('(')) {
-      while (token().is(".param")) {
-        RETURN_IF_ERROR(parameter());
-        if (!accept(',')) break;
-      }
-      RETURN_IF_ERROR(expect(')'));
+    while (token().kind == Kind::kDotted) RETURN_IF_ERROR(function_directive());
+    made->defined = token().is('{');
+    if (!made->defined && !token().is(';')) return expected("the '{' of the body, or ';'");
+    if (made->defined && external) return error(str_cat("'", name, "' is .extern and has a body"));
+    RETURN_IF_ERROR(declare(name, std::move(made)));
+    if (accept(';')) {
+      end_function();
+      return absl::OkStatus();
     }
-    while (token().kind == Kind::kDotted) RETURN_IF_ERROR(entry_directive());
-    if (!token().is('{')) return expected("the '{' of the entry's body");
     RETURN_IF_ERROR(body());
     RETURN_IF_ERROR(resolve_labels());
-    module_.functions.push_back(std::move(function));
+    end_function();
     return absl::OkStatus();
   }
 
-  absl::Status parameter() {
-    Declaration d;
-    RETURN_IF_ERROR(declaration(d));
-    std::string_view name;
-    RETURN_IF_ERROR(expect_name(name, "a parameter name"));
-    std::uint64_t bytes = bits(*d.type) / 8 * d.vector;
-    bool unsized;
-    RETURN_IF_ERROR(dimensions(bytes, unsized));
-    EntryInfo& info = function_->info;
-    const std::uint64_t offset = (info.param_bytes + d.alignment - 1) & ~(d.alignment - 1);
-    if (unsized || bytes == 0 || offset + bytes > kMaxParamBytes) {
-      return error(str_cat("parameters must have a size and may take ", kMaxParamBytes, " bytes in all"));
+  // Makes the name known before the body, which may call itself. A definition takes the place of the
+  // declarations before it.
+  absl::Status declare(std::string_view name, std::unique_ptr<Function> made) {
+    const std::optional<Binding> known = lookup(0, name);
+    if (!known) {
+      const auto index = static_cast<std::uint32_t>(module_.functions.size());
+      RETURN_IF_ERROR(bind_in_module(name, {Operand::Kind::kFunction, index}));
+      module_.functions.push_back(std::move(made));
+      return absl::OkStatus();
     }
-    RETURN_IF_ERROR(bind(name, {Operand::Kind::kParam, static_cast<std::uint32_t>(info.params.size())}));
-    info.params.push_back({std::string(name), bytes, d.alignment, offset});
-    info.param_bytes = offset + bytes;
+    if (known->kind != Operand::Kind::kFunction) return error(str_cat("a second declaration of '", name, "'"));
+    std::unique_ptr<Function>& before = module_.functions[known->index];
+    if (before->is_entry != made->is_entry || (before->defined && made->defined)) {
+      return error(str_cat("a second ", made->is_entry ? "entry '" : "function '", name, "'"));
+    }
+    if (made->defined) before = std::move(made);
     return absl::OkStatus();
   }
 
-  absl::Status entry_directive() {
+  absl::Status entry_parameters() {
+    RETURN_IF_ERROR(expect('('));
+    while (token().is(".param")) {
+      RETURN_IF_ERROR(entry_parameter());
+      if (!accept(',')) break;
+    }
+    return expect(')');
+  }
+
+  absl::Status function_directive() {
     EntryInfo& info = function_->info;
     if (skip_debug_directive()) return absl::OkStatus();
     const std::string_view directive = tokens_[at_++].text;
@@ -329,7 +225,7 @@ class Parser : public OperandParser {
         scope_ = enclosing.back();
         enclosing.pop_back();
       } else if (token().kind == Kind::kEnd) {
-        return expected("the '}' of the entry's body");
+        return expected("the '}' of the body");
       } else {
         RETURN_IF_ERROR(statement());
       }
@@ -342,7 +238,11 @@ class Parser : public OperandParser {
     if (accept(';') || skip_debug_directive()) return absl::OkStatus();
     if (token().is(".reg")) return registers();
     if (is_space(token())) return variables(false, function_);
-    if (token().kind == Kind::kName && token(1).is(':')) return label();
+    if (token().kind == Kind::kName && token(1).is(':')) {
+      return token(2).is(".branchtargets") || token(2).is(".calltargets") || token(2).is(".callprototype")
+                 ? table()
+                 : label();
+    }
     if (token().kind == Kind::kDotted) return error(str_cat("unknown directive ", token().text));
     return instruction();
   }
@@ -380,21 +280,68 @@ class Parser : public OperandParser {
     return absl::OkStatus();
   }
 
+  // `ts: .branchtargets A, B;`, `cs: .calltargets f, g;`, `p: .callprototype (.param .b32 _) _ (...);`
+  absl::Status table() {
+    const std::string_view name = token().text;
+    RETURN_IF_ERROR(bind(name, {Operand::Kind::kTable, static_cast<std::uint32_t>(function_->tables.size())}));
+    at_ += 2;
+    Table table;
+    if (accept(".callprototype")) {
+      RETURN_IF_ERROR(prototype(table));
+    } else {
+      table.kind = accept(".branchtargets") ? Table::Kind::kBranchTargets : Table::Kind::kCallTargets;
+      if (table.kind == Table::Kind::kCallTargets) ++at_;
+      do {
+        RETURN_IF_ERROR(target(table));
+      } while (accept(','));
+    }
+    function_->tables.push_back(std::move(table));
+    return expect(';');
+  }
+
+  absl::Status prototype(Table& table) {
+    table.kind = Table::Kind::kPrototype;
+    if (token().is('(')) RETURN_IF_ERROR(formals(table.prototype.results, nullptr));
+    if (!accept("_")) return expected("the '_' of a prototype");
+    if (token().is('(')) RETURN_IF_ERROR(formals(table.prototype.parameters, nullptr));
+    while (token().kind == Kind::kDotted) RETURN_IF_ERROR(function_directive());
+    return absl::OkStatus();
+  }
+
+  absl::Status target(Table& table) {
+    if (table.kind == Table::Kind::kCallTargets) {
+      Operand o;
+      RETURN_IF_ERROR(operand(o));
+      if (o.kind != Operand::Kind::kFunction) return error(str_cat("'", o.name, "' is no .func"));
+      table.targets.push_back(o.index);
+      return absl::OkStatus();
+    }
+    const std::uint32_t line = token().line;
+    std::string_view name;
+    RETURN_IF_ERROR(expect_name(name, "a label"));
+    label_uses_.push_back({name, line, scope_, true, function_->tables.size(), table.targets.size()});
+    table.targets.push_back(0);
+    return absl::OkStatus();
+  }
+
   absl::Status resolve_labels() {
     for (const LabelUse& use : label_uses_) {
-      Instruction& instruction = function_->instructions[use.instruction];
-      Operand& operand = instruction.operands[use.operand];
       const auto find = [&](std::uint32_t scope) {
         return std::find_if(function_->labels.begin(), function_->labels.end(),
-                            [&](const Label& l) { return l.scope == scope && l.name == operand.name; });
+                            [&](const Label& l) { return l.scope == scope && l.name == use.name; });
       };
       std::uint32_t scope = use.scope;
       auto found = find(scope);
       while (found == function_->labels.end() && scope != 0) found = find(scope = parent(scope));
       if (found == function_->labels.end()) {
-        return parse_error(module_, instruction.line, str_cat("no label '", operand.name, "' in this entry"));
+        return parse_error(module_, use.line, str_cat("no label '", use.name, "' in this function"));
       }
-      operand.index = static_cast<std::uint32_t>(found - function_->labels.begin());
+      const auto index = static_cast<std::uint32_t>(found - function_->labels.begin());
+      if (use.in_table) {
+        function_->tables[use.index].targets[use.element] = index;
+      } else {
+        function_->instructions[use.index].operands[use.element].index = index;
+      }
     }
     label_uses_.clear();
     return absl::OkStatus();
@@ -416,24 +363,35 @@ class Parser : public OperandParser {
     }
     RETURN_IF_ERROR(expect_name(in.opcode, "an instruction"));
     while (token().kind == Kind::kDotted) in.modifiers.push_back(tokens_[at_++].text.substr(1));
-    if (!token().is(';')) {
-      do {
-        Operand o;
-        if (in.opcode == "bra" && token().kind == Kind::kName) {
-          o.kind = Operand::Kind::kLabel;
-          o.name = tokens_[at_++].text;
-          label_uses_.push_back({function_->instructions.size(), in.operands.size(), scope_});
-        } else {
-          RETURN_IF_ERROR(operand(o));
-        }
-        in.operands.push_back(std::move(o));
-      } while (accept(','));
-    }
+    if (!token().is(';')) RETURN_IF_ERROR(operands(in));
     in.text = std::string_view(begin, static_cast<std::size_t>(token().text.data() - begin));
     while (absl::ascii_isspace(static_cast<unsigned char>(in.text.back()))) in.text.remove_suffix(1);
     if (!token().is(';')) return expected("',' or ';'");
     ++at_;
     function_->instructions.push_back(std::move(in));
+    return absl::OkStatus();
+  }
+
+  absl::Status operands(Instruction& in) {
+    do {
+      Operand o;
+      if (in.opcode == "bra" && token().kind == Kind::kName) {
+        o.kind = Operand::Kind::kLabel;
+        o.name = tokens_[at_++].text;
+        label_uses_.push_back({o.name, in.line, scope_, false, function_->instructions.size(), in.operands.size()});
+      } else if (in.opcode == "call" && token().is('(')) {
+        o.name = token().text;
+        ++at_;
+        if (accept(')')) {
+          o.kind = Operand::Kind::kList;
+        } else {
+          RETURN_IF_ERROR(list(o));
+        }
+      } else {
+        RETURN_IF_ERROR(operand(o));
+      }
+      in.operands.push_back(std::move(o));
+    } while (accept(','));
     return absl::OkStatus();
   }
 

@@ -21,4 +21,18 @@ inline std::string escaped(std::string_view text) {
   return absl::CHexEscape(absl::string_view(text.data(), text.size()));
 }
 
+// Without the line breaks and runs of blanks that the text of an instruction may have.
+inline std::string on_one_line(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    if (!blank) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  return line;
+}
+
 }  // namespace ptxgen::emulator

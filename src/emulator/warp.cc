@@ -41,7 +41,7 @@ enum ShflMode : std::uint32_t { kUp, kDown, kBfly, kIdx };
 // PTX ISA, shfl.sync: c holds the clamp in bits 4:0 and the segment mask in bits 12:8.
 void shfl(Warp& warp, const Op& op, LaneMask mask) {
   LaneMask members;
-  if (!gather(warp, op, mask, 3, members)) return;
+  if (op.src_count > 3 && !gather(warp, op, mask, 3, members)) return;
   const std::uint32_t* a = warp.lanes<std::uint32_t>(op.src[0]);
   const std::uint32_t* b = warp.lanes<std::uint32_t>(op.src[1]);
   const std::uint32_t* c = warp.lanes<std::uint32_t>(op.src[2]);
@@ -85,11 +85,18 @@ void shfl(Warp& warp, const Op& op, LaneMask mask) {
   if (op.dst_count > 1) store_predicate(warp, op.dst[1], in_range, mask);
 }
 
+// Without .sync, which sm_70 and later do not have, the lanes that execute it take part.
+bool decode_sync(Decoder& d, std::string_view what) {
+  if (d.accept("sync")) return true;
+  if (d.module().target.sm >= 70) d.fail(str_cat(what, " without .sync is for targets below sm_70"));
+  return false;
+}
+
 void decode_shfl(Decoder& d) {
-  if (!d.accept("sync")) d.fail("shfl without .sync is not executed by any supported target");
+  const bool sync = decode_sync(d, "shfl");
   const int mode = d.expect_one({"up", "down", "bfly", "idx"}, "a mode");
   d.type(types(Type::kB32));
-  d.expect_operands(5);
+  d.expect_operands(sync ? 5 : 4);
   if (d.failed()) return;
   std::vector<Slot> dst;
   const Operand& result = d.operand(0);
@@ -98,9 +105,9 @@ void decode_shfl(Decoder& d) {
   } else {
     dst = {d.dst(result, Type::kB32)};
   }
-  d.emit(&shfl, std::move(dst),
-         {d.src(1, Type::kB32), d.src(2, Type::kB32), d.src(3, Type::kB32), d.src(4, Type::kB32)})
-      .mode = static_cast<std::uint32_t>(mode);
+  std::vector<Slot> src = {d.src(1, Type::kB32), d.src(2, Type::kB32), d.src(3, Type::kB32)};
+  if (sync) src.push_back(d.src(4, Type::kB32));
+  d.emit(&shfl, std::move(dst), std::move(src)).mode = static_cast<std::uint32_t>(mode);
 }
 
 // ---- vote ----
@@ -109,7 +116,7 @@ enum VoteMode : std::uint32_t { kAll, kAny, kUni, kBallot };
 
 void vote(Warp& warp, const Op& op, LaneMask mask) {
   LaneMask members;
-  if (!gather(warp, op, mask, 1, members)) return;
+  if (op.src_count > 1 && !gather(warp, op, mask, 1, members)) return;
   const LaneMask truths = warp.predicate(op.src[0]) & mask;
   if (op.mode == kBallot) {
     std::uint32_t result[kWarpSize];
@@ -122,12 +129,13 @@ void vote(Warp& warp, const Op& op, LaneMask mask) {
 }
 
 void decode_vote(Decoder& d) {
-  if (!d.accept("sync")) d.fail("vote without .sync is not executed by any supported target");
+  const bool sync = decode_sync(d, "vote");
   const int mode = d.expect_one({"all", "any", "uni", "ballot"}, "a mode");
   const Type t = d.type(types(mode == 3 ? Type::kB32 : Type::kPred));
-  d.expect_operands(3);
-  d.emit(&vote, {d.dst(0, t)}, {d.src(1, Type::kPred), d.src(2, Type::kB32)}).mode =
-      static_cast<std::uint32_t>(mode);
+  d.expect_operands(sync ? 3 : 2);
+  std::vector<Slot> src = {d.src(1, Type::kPred)};
+  if (sync) src.push_back(d.src(2, Type::kB32));
+  d.emit(&vote, {d.dst(0, t)}, std::move(src)).mode = static_cast<std::uint32_t>(mode);
 }
 
 // ---- match ----

@@ -38,7 +38,7 @@ Wgmma::Wgmma(Cta& cta)
 void Wgmma::reset() {
   for (WarpState& w : warps_) {
     w = WarpState{};
-    w.registers.resize(cta_.launch->code->register_of_slot.size());
+    w.registers.resize(cta_.launch->code->registers.size());
   }
   for (GroupState& g : groups_) g = GroupState{};
 }
@@ -46,12 +46,12 @@ void Wgmma::reset() {
 // ---- registers ----
 
 std::string_view Wgmma::name_of(Slot slot) const {
-  const std::uint32_t index = cta_.launch->code->register_of_slot[slot.id];
-  return index == ~0u ? std::string_view("a register") : cta_.launch->code->function->registers[index].name;
+  const std::string_view name = cta_.launch->code->registers[slot.id].name;
+  return name.empty() ? std::string_view("a register") : name;
 }
 
 std::string Wgmma::place_of(const WgmmaInFlight& m, std::uint32_t warp) const {
-  const Instruction& in = cta_.launch->code->function->instructions[m.op->instruction];
+  const Instruction& in = *cta_.launch->code->instructions[m.op->instruction];
   const std::string_view name = in.text.substr(0, in.text.find_first_of(" \t{"));
   return str_cat("the `", name, "` at PTX line ", in.line, " of warp ", warp);
 }
@@ -184,7 +184,7 @@ bool Wgmma::read_shared(Warp& warp, const WgmmaInFlight& m) {
       return false;
     }
     if (const auto by = shared.unfenced_write(piece, kPiece, thread)) {
-      const Instruction& in = cta_.launch->code->function->instructions[by->instruction];
+      const Instruction& in = *cta_.launch->code->instructions[by->instruction];
       return fault(piece,
                    str_cat(" through the async proxy, part of which thread ",
                            to_string(position(by->thread, cta_.launch->config.block)), " wrote at PTX line ",

@@ -62,7 +62,6 @@ TEST_CASE("parse errors name the line, the text and what is expected", "[emulato
              Contains(".target sm_90 needs .version 7.8 or higher, not 7.0"));
   CHECK_THAT(parse_failure(".version 8.3\n.target sm_90\n.address_size 32\n"),
              Contains("64, the only address size"));
-  CHECK_THAT(parse_failure(module_of(".visible .func f() { ret; }")), Contains("takes no .func"));
   CHECK_THAT(parse_failure(module_of(".visible .entry k() { ret; } .visible .entry k() { ret; }")),
              Contains("a second entry 'k'"));
   CHECK_THAT(parse_failure(module_of(".shared .b32 x[];")), Contains("must be .extern .shared"));
