@@ -89,7 +89,7 @@ Located locate_shared(Warp& warp, const Op& op, unsigned lane, Place at, unsigne
     fault_race(warp, op, lane, at.offset, bytes, kind != AccessKind::kRead, *conflict);
     return {};
   }
-  return {shared.data() + at.offset, conflict};
+  return {shared.data() + at.offset, nullptr, conflict};
 }
 
 // The function that the lane is in, and where its frame begins in local memory.
@@ -104,24 +104,23 @@ Frame frame_at(const Warp& warp, unsigned lane) {
   return {code.functions[warp.calls->function(code, lane)].function, warp.calls->base(lane)};
 }
 
-std::byte* locate_local(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
+Located locate_local(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
   Cta& cta = *warp.cta;
   const Frame frame = frame_at(warp, lane);
   if (!in_bounds(at.offset, bytes, frame.base + frame.function->local_bytes)) {
     fault_access(warp, op, lane, kind, at, bytes, "");
-    return nullptr;
+    return {};
   }
   const std::uint64_t offset = warp.thread(lane) * cta.launch->code->local_bytes + at.offset;
   std::byte* written = cta.local_written.get() + offset;
-  for (unsigned i = 0; i < bytes; ++i) {
-    if (kind == AccessKind::kWrite) {
-      written[i] = std::byte{1};
-    } else if (written[i] == std::byte{0}) {
-      fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
-      return nullptr;
-    }
+  if (kind == AccessKind::kWrite) {
+    std::memset(written, 1, bytes);
+  } else if (!has_value(written, bytes) &&
+             !has_value(written - at.offset + frame.base, frame.function->local_bytes)) {
+    fault_access(warp, op, lane, kind, at, bytes, ", which nothing has written");
+    return {};
   }
-  return cta.local.get() + offset;
+  return {cta.local.get() + offset, written, {}};
 }
 
 std::byte* locate_constant(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes,
@@ -180,9 +179,9 @@ Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned by
   switch (at.space) {
     case Space::kShared: return locate_shared(warp, op, lane, at, bytes, kind);
     case Space::kConst:
-    case Space::kParam: return {locate_constant(warp, op, lane, at, bytes, kind), {}};
-    case Space::kLocal: return {locate_local(warp, op, lane, at, bytes, kind), {}};
-    default: return {locate_global(warp, op, lane, at, bytes, kind), {}};
+    case Space::kParam: return {locate_constant(warp, op, lane, at, bytes, kind), nullptr, {}};
+    case Space::kLocal: return locate_local(warp, op, lane, at, bytes, kind);
+    default: return {locate_global(warp, op, lane, at, bytes, kind), nullptr, {}};
   }
 }
 

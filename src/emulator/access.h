@@ -2,6 +2,7 @@
 // bytes that nothing wrote, writes to read-only spaces, shared-memory races.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <optional>
@@ -14,8 +15,16 @@ namespace ptxgen::emulator {
 // Op::flags of operations on memory.
 enum MemoryFlags : std::uint32_t { kStrong = 1, kAcquire = 2, kRelease = 4 };
 
+// Whether an element of local memory has a value.
+inline bool has_value(const std::byte* written, std::size_t bytes) {
+  return std::any_of(written, written + bytes, [](std::byte b) { return b != std::byte{0}; });
+}
+
 struct Located {
   std::byte* data = nullptr;  // null: the warp has faulted
+  // Of local memory, for each byte whether it was written. Compilers copy structures with the padding in them:
+  // what nobody wrote may be loaded and stored there, but a register that holds it counts as not written.
+  std::byte* written = nullptr;
   // A write to shared memory that races. The caller knows whether the other lane wrote the same value in the
   // same instruction, which is allowed.
   std::optional<AccessConflict> conflict;

@@ -66,6 +66,13 @@ void Warp::fault(const Op& op, unsigned lane, std::string_view what) {
   cta->fail(op.instruction, thread(lane), what);
 }
 
+void Warp::fault_unwritten(const Op& op, Slot slot, LaneMask lanes) {
+  const std::string_view name = cta->launch->code->registers[slot.id].name;
+  fault(op, static_cast<unsigned>(std::countr_zero(lanes)),
+        str_cat("reads ", name.empty() ? std::string_view("the condition code") : name,
+                ", which nothing has written (", lane_list(lanes), " of warp ", index, ")"));
+}
+
 void Warp::wait(LaneMask waiting, Split::State state, std::uint32_t barrier) {
   splits.push_back({current.pc, waiting, state, barrier});
   current.lanes &= ~waiting;
@@ -160,6 +167,7 @@ void Cta::start(std::uint64_t linear) {
     w.prefer_high = false;
     w.refusals.clear();
     w.idle = false;
+    w.unwritten.clear();
     w.written.assign(launch->code->registers.size(), 0);
     for (const ConstantSlot& c : launch->code->constants) w.written[c.slot.id] = kAllLanes;
     fill_specials(w);
@@ -299,18 +307,18 @@ bool Cta::step(Warp& w) {
   const std::uint32_t pc = w.current.pc;
   const Op& op = launch->code->ops[pc];
   LaneMask mask = w.current.lanes, missing = 0;
-  std::uint32_t missing_id = 0;
+  Slot missing_slot;
   if (op.guarded) {
-    if ((missing = mask & ~w.written[op.guard.id])) missing_id = op.guard.id;
+    if ((missing = mask & ~w.written[op.guard.id])) missing_slot = op.guard;
     const LaneMask p = w.predicate(op.guard);
     mask &= op.guard_negated ? ~p : p;
   }
   w.event = Event::kNone;
   if (mask != 0 && missing == 0) {
-    for (unsigned i = 0; i < op.src_count; ++i) {
+    for (unsigned i = 0; i < (op.takes_unwritten ? 1 : op.src_count); ++i) {
       if (LaneMask m = mask & ~w.written[op.src[i].id]) {
         missing = m;
-        missing_id = op.src[i].id;
+        missing_slot = op.src[i];
       }
     }
     if constexpr (observed) observer->before(w, pc, mask);
@@ -318,12 +326,7 @@ bool Cta::step(Warp& w) {
   } else if constexpr (observed) {
     observer->before(w, pc, 0);
   }
-  if (missing != 0) {
-    const std::string_view name = launch->code->registers[missing_id].name;
-    w.fault(op, static_cast<unsigned>(std::countr_zero(missing)),
-            str_cat("reads ", name.empty() ? std::string_view("the condition code") : name,
-                    ", which nothing has written (", lane_list(missing), " of warp ", w.index, ")"));
-  }
+  if (missing != 0) w.fault_unwritten(op, missing_slot, missing);
   if constexpr (observed) observer->after(w, pc, mask);
   if (w.event == Event::kFault || w.event == Event::kWait) return false;
   ++steps;
@@ -338,6 +341,9 @@ bool Cta::step(Warp& w) {
   if (w.event == Event::kJump) return w.splits.empty() && w.current.lanes != 0;
   if (mask != 0) {
     for (unsigned i = 0; i < op.dst_count; ++i) w.written[op.dst[i].id] |= mask;
+    for (; !w.unwritten.empty(); w.unwritten.pop_back()) {
+      w.written[w.unwritten.back().first] &= ~w.unwritten.back().second;
+    }
   }
   return ++w.current.pc < w.boundary && w.event != Event::kYield;
 }

@@ -18,9 +18,12 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
   const unsigned bytes = static_cast<unsigned>(sizeof(M)) * op.dst_count;
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(mask));
-    const std::byte* data =
-        locate(warp, op, lane, lane_address(warp, op, lane), bytes, AccessKind::kRead).data;
+    const Located at = locate(warp, op, lane, lane_address(warp, op, lane), bytes, AccessKind::kRead);
+    const std::byte* data = at.data;
     if (!data) return;
+    for (unsigned e = 0; at.written && e < op.dst_count; ++e) {
+      if (!has_value(at.written + e * sizeof(M), sizeof(M))) warp.unwritten.push_back({op.dst[e].id, LaneMask{1} << lane});
+    }
     for (unsigned e = 0; e < op.dst_count; ++e, data += sizeof(M)) {
       M value;
       std::memcpy(&value, data, sizeof(M));
@@ -79,6 +82,10 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     for (unsigned e = 0; e + 1u < op.src_count; ++e) {
       const M value = static_cast<M>(warp.lanes<R>(op.src[e + 1])[lane]);
       std::byte* out = at.data + e * sizeof(M);
+      if (!(warp.written[op.src[e + 1].id] >> lane & 1)) {
+        if (!at.written) return warp.fault_unwritten(op, op.src[e + 1], LaneMask{1} << lane);
+        std::memset(at.written + e * sizeof(M), 0, sizeof(M));
+      }
       if constexpr (sizeof(M) <= 8) {
         if (op.flags & kStrong) {
           __atomic_store_n(reinterpret_cast<M*>(out), value, __ATOMIC_RELEASE);
@@ -188,6 +195,7 @@ void decode_st(Decoder& d) {
                                       : &store<Bits128, Bits128>;
   Op& op = d.emit(run, {}, std::move(src));
   set_access(op, address, space, AccessKind::kWrite, count * bits(t) / 8);
+  op.takes_unwritten = true;
   op.flags = flags;
 }
 

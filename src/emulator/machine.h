@@ -54,6 +54,7 @@ struct Op {
   bool counted = false;      // the one operation of its instruction that statistics count
   bool in_flight = false;    // goes on after its instruction: Wgmma watches its registers
   bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
+  bool takes_unwritten = false;  // looks itself whether the registers after src[0] were written
   bool branches = false;     // may send lanes to different places
   Space space = Space::kGeneric;
   AccessKind access = AccessKind::kRead;
@@ -221,6 +222,8 @@ struct Warp {
   LaneMask existing = 0;
   std::byte* frame = nullptr;
   std::vector<LaneMask> written;  // by Slot::id: lanes whose register holds a value
+  // Results of the operation that were loaded from local memory which nothing has written.
+  std::vector<std::pair<std::uint32_t, LaneMask>> unwritten;
   std::vector<Split> splits;      // all live lanes, but for those of `current`
   std::uint32_t boundary = ~0u;   // the next higher pc at which other lanes are
   Split current;
@@ -246,6 +249,7 @@ struct Warp {
 
   // Ends the CTA with a message that says where: kernel, line, instruction, CTA, thread.
   void fault(const Op& op, unsigned lane, std::string_view what);
+  void fault_unwritten(const Op& op, Slot slot, LaneMask lanes);
 
   // Takes `lanes` out of the current split, to run this operation again once `state` allows; the others go on
   // after it.
