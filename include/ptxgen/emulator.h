@@ -52,7 +52,8 @@ struct EntryInfo {
   std::size_t static_shared_bytes = 0;   // all .shared variables with a size that the entry uses or declares
 };
 
-// The parameters of one launch, given by position: bytes for LaunchConfig::params, in which nothing is missing.
+// The parameters of one launch, given by position: bytes for LaunchConfig::params, in which nothing is
+// missing.
 //
 //   Arguments arguments(*(*program)->find_entry("kernel"));
 //   arguments.set(0, address);                                  // a .u64
@@ -186,9 +187,9 @@ struct Options {
   Trace trace = {};
 };
 
-// Accesses of .shared memory by ld, st, atom, red, ldmatrix, stmatrix and cp.async. A wavefront is what 32 banks
-// of 4 bytes deliver at once: of each bank one word. Accesses of 8 bytes are made by half a warp at a time, those
-// of 16 by a quarter.
+// Accesses of .shared memory by ld, st, atom, red, ldmatrix, stmatrix and cp.async. A wavefront is what 32
+// banks of 4 bytes deliver at once: of each bank one word. Accesses of 8 bytes are made by half a warp at a
+// time, those of 16 by a quarter.
 struct SharedAccesses {
   std::uint64_t requests = 0;    // warp instructions with a lane in .shared
   std::uint64_t wavefronts = 0;  // that they take
@@ -227,8 +228,8 @@ struct SpaceTraffic {
 
 // Figures that profilers of GPUs give, as far as they follow from the addresses and the control flow alone.
 struct Profile {
-  std::map<std::string, std::uint64_t> by_kind;         // "integer arithmetic": thread instructions
-  std::map<std::string, SpaceTraffic> bytes_by_space;   // "shared"; of ld, st, atom, red and copies
+  std::map<std::string, std::uint64_t> by_kind;        // "integer arithmetic": thread instructions
+  std::map<std::string, SpaceTraffic> bytes_by_space;  // "shared"; of ld, st, atom, red and copies
   SharedAccesses shared;
   GlobalAccesses loads, stores;  // an atomic is a store
   Branches branches;

@@ -22,8 +22,9 @@ inline bool has_value(const std::byte* written, std::size_t bytes) {
 
 struct Located {
   std::byte* data = nullptr;  // null: the warp has faulted
-  // Of local memory, for each byte whether it was written. Compilers copy structures with the padding in them:
-  // what nobody wrote may be loaded and stored there, but a register that holds it counts as not written.
+  // Of local memory, for each byte whether it was written. Compilers copy structures with the padding in
+  // them: what nobody wrote may be loaded and stored there, but a register that holds it counts as not
+  // written.
   std::byte* written = nullptr;
   // A write to shared memory that races. The caller knows whether the other lane wrote the same value in the
   // same instruction, which is allowed.

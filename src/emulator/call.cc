@@ -141,7 +141,8 @@ bool enter(Warp& warp, const Op& op, unsigned lane, const CallSite& site, std::u
   if (recursive) self.save(callee);
   if (base + frame_of(*callee.function) + self.stack().saved.size() > code.local_bytes) {
     warp.fault(op, lane,
-               str_cat("the stack of ", code.local_bytes, " bytes overflows at ", self.stack().activations.size() + 1,
+               str_cat("the stack of ", code.local_bytes, " bytes overflows at ",
+                       self.stack().activations.size() + 1,
                        " calls of functions in each other, this one of '", callee.function->info.name, "'"));
     return false;
   }
@@ -172,14 +173,16 @@ std::uint32_t target_of(Warp& warp, const Op& op, unsigned lane, const CallSite&
     warp.fault(op, lane, str_cat("calls '", function.info.name, "', which this module only declares"));
     return ~0u;
   }
-  if (!site.targets.empty() && std::find(site.targets.begin(), site.targets.end(), number) == site.targets.end()) {
+  if (!site.targets.empty() &&
+      std::find(site.targets.begin(), site.targets.end(), number) == site.targets.end()) {
     warp.fault(op, lane, str_cat("calls '", function.info.name, "', which is none of its .calltargets"));
     return ~0u;
   }
   const FunctionCode& code = launch.code->functions[index];
   if (!same_sizes(code.parameters, site.arguments) || !same_sizes(code.results, site.results)) {
     warp.fault(op, lane,
-               str_cat("calls '", function.info.name, "', whose results or parameters are others than this call passes"));
+               str_cat("calls '", function.info.name,
+                       "', whose results or parameters are others than this call passes"));
     return ~0u;
   }
   return index;
@@ -190,9 +193,10 @@ void call(Warp& warp, const Op& op, LaneMask mask) {
   const CallSite& site = code.calls[op.mode];
   const auto first = static_cast<unsigned>(std::countr_zero(mask));
   if (!site.undefined.empty()) {
-    return warp.fault(op, first,
-                      str_cat("calls '", site.undefined, "', which this module only declares; the emulator has no ",
-                              "device library, so link its definition into the module"));
+    return warp.fault(
+        op, first,
+        str_cat("calls '", site.undefined, "', which this module only declares; the emulator has no ",
+                "device library, so link its definition into the module"));
   }
   std::uint32_t index = site.function;
   LaneMask entering = mask;
@@ -212,7 +216,8 @@ void call(Warp& warp, const Op& op, LaneMask mask) {
   warp.send(entering, code.functions[index].begin);
 }
 
-void check_passed(Decoder& d, std::string_view what, std::size_t given, std::size_t needed, std::string_view name) {
+void check_passed(Decoder& d, std::string_view what, std::size_t given, std::size_t needed,
+                  std::string_view name) {
   if (given == needed) return;
   d.fail(str_cat("the call passes ", given, " ", what, "; '", name, "' has ", needed));
 }
@@ -277,7 +282,8 @@ void decode_call(Decoder& d) {
     signature = signature_behind(d, operands, site);
   }
   if (d.failed()) return;
-  check_passed(d, "results", operands.results ? operands.results->elements.size() : 0, signature->results.size(), name);
+  check_passed(d, "results", operands.results ? operands.results->elements.size() : 0,
+               signature->results.size(), name);
   check_passed(d, "arguments", operands.arguments ? operands.arguments->elements.size() : 0,
                signature->parameters.size(), name);
   site.results = passed_list(d, operands.results, signature->results);

@@ -43,7 +43,7 @@ class CallStacks {
   std::uint64_t base(unsigned lane) const;
 
   std::array<Lane, kWarpSize> lanes;
-  std::vector<LaneMask> active;  // by function: lanes that are in it
+  std::vector<LaneMask> active;   // by function: lanes that are in it
   std::vector<std::byte> passed;  // scratch: bytes on their way, each with a flag that it was written
 };
 

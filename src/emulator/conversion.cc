@@ -308,12 +308,14 @@ template <class Part>
 struct Pack {
   static constexpr unsigned kWidth = 8 * sizeof(Part);
   static std::uint32_t clamp(std::int32_t x) {
-    const auto clamped = static_cast<Part>(std::clamp<std::int32_t>(x, std::numeric_limits<Part>::min(),
-                                                                    std::numeric_limits<Part>::max()));
+    const auto clamped = static_cast<Part>(
+        std::clamp<std::int32_t>(x, std::numeric_limits<Part>::min(), std::numeric_limits<Part>::max()));
     return static_cast<std::make_unsigned_t<Part>>(clamped);
   }
   static std::uint32_t apply(std::int32_t a, std::int32_t b) { return clamp(a) << kWidth | clamp(b); }
-  static std::uint32_t apply(std::int32_t a, std::int32_t b, std::uint32_t c) { return c << 2 * kWidth | apply(a, b); }
+  static std::uint32_t apply(std::int32_t a, std::int32_t b, std::uint32_t c) {
+    return c << 2 * kWidth | apply(a, b);
+  }
 };
 
 void decode_cvt_pack(Decoder& d) {

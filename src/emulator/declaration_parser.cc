@@ -9,8 +9,10 @@ constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
 constexpr std::uint32_t kMaxParamBytes = 32764;  // PTX ISA, "Kernel Function Parameters"
 
 Space space_named(std::string_view name) {
-  return name == "global" ? Space::kGlobal : name == "const" ? Space::kConst : name == "shared" ? Space::kShared
-                                                                                              : Space::kLocal;
+  return name == "global"   ? Space::kGlobal
+         : name == "const"  ? Space::kConst
+         : name == "shared" ? Space::kShared
+                            : Space::kLocal;
 }
 
 }  // namespace
@@ -173,7 +175,8 @@ absl::Status DeclarationParser::address(Variable& v, Type type) {
   if (masked) {
     mask = tokens_[at_++].bits;
     r.shift = static_cast<std::uint8_t>(mask == 0 ? 0 : std::countr_zero(mask));
-    if (mask >> r.shift != 0xff || r.shift % 8 != 0) return error("a mask of an address is one byte of it, such as 0xFF00");
+    if (mask >> r.shift != 0xff || r.shift % 8 != 0)
+      return error("a mask of an address is one byte of it, such as 0xFF00");
     RETURN_IF_ERROR(expect('('));
   }
   if (!(masked ? r.bytes == 1 : r.bytes == 8 || r.bytes == 4) || is_float(type)) {
@@ -195,8 +198,10 @@ absl::Status DeclarationParser::address(Variable& v, Type type) {
     if (o.kind != Operand::Kind::kVariable) return error("an address is that of a variable or a function");
     const Variable& target = module_.variables[o.index];
     if (target.space != Space::kGlobal && target.space != Space::kConst)
-      return error(str_cat("'", target.name, "' is in .", name(target.space), "; its address is no constant"));
-    if (target.external) return error(str_cat("'", target.name, "' is .extern, and this module does not define it"));
+      return error(
+          str_cat("'", target.name, "' is in .", name(target.space), "; its address is no constant"));
+    if (target.external)
+      return error(str_cat("'", target.name, "' is .extern, and this module does not define it"));
   }
   v.relocations.push_back(r);
   v.initial.resize(v.initial.size() + r.bytes);

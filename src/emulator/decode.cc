@@ -109,8 +109,8 @@ Type Decoder::type(TypeSet allowed) {
 
 std::optional<Space> Decoder::space() {
   constexpr std::pair<std::string_view, Space> kNames[] = {
-      {"global", Space::kGlobal},          {"shared", Space::kShared}, {"shared::cta", Space::kShared},
-      {"shared::cluster", Space::kShared}, {"const", Space::kConst},   {"param", Space::kParam},
+      {"global", Space::kGlobal},          {"shared", Space::kShared},     {"shared::cta", Space::kShared},
+      {"shared::cluster", Space::kShared}, {"const", Space::kConst},       {"param", Space::kParam},
       {"param::entry", Space::kParam},     {"param::func", Space::kLocal}, {"local", Space::kLocal},
   };
   for (const auto& [text, space] : kNames) {
@@ -333,7 +333,8 @@ void Decoder::place_frames() {
     }
     needs.push_back(frame_of(*f.function) + deepest);
   }
-  code_.local_bytes = needs.size() == 1 ? code_.function->local_bytes : needs.back() + (bounded ? 0 : kRecursionBytes);
+  code_.local_bytes =
+      needs.size() == 1 ? code_.function->local_bytes : needs.back() + (bounded ? 0 : kRecursionBytes);
 }
 
 void Decoder::begin_function(FunctionCode& code) {
@@ -367,13 +368,15 @@ void Decoder::end_function(FunctionCode& code) {
     if (target != kNoTarget) target = first_op_[*function_->labels[target].target];
   }
   for (std::size_t i = first_table_; i < code_.branch_tables.size(); ++i) {
-    for (std::uint32_t& target : code_.branch_tables[i]) target = first_op_[*function_->labels[target].target];
+    for (std::uint32_t& target : code_.branch_tables[i])
+      target = first_op_[*function_->labels[target].target];
   }
   first_table_ = code_.branch_tables.size();
   if (condition_code_) code.registers.push_back({true, *condition_code_, 0, 0});
   for (std::uint32_t i = 0; i < registers_.size(); ++i) {
     const unsigned width = bits(function_->registers[i].type);
-    if (registers_[i]) code.registers.push_back({true, *registers_[i], 0, width == 1 ? 0 : std::max(width / 8, 2u)});
+    if (registers_[i])
+      code.registers.push_back({true, *registers_[i], 0, width == 1 ? 0 : std::max(width / 8, 2u)});
   }
 }
 

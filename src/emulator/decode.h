@@ -173,7 +173,7 @@ class Decoder {
   std::map<Special, Slot> specials_;
   std::map<std::uint32_t, std::uint64_t> shared_offsets_;  // by variable
   std::vector<std::uint32_t> first_op_;                    // by instruction of the function
-  std::size_t first_table_ = 0;  // of the function, in Executable::branch_tables
+  std::size_t first_table_ = 0;                            // of the function, in Executable::branch_tables
   std::optional<Slot> condition_code_;
   const Instruction* in_ = nullptr;
   std::uint32_t index_ = 0;

@@ -249,9 +249,11 @@ Slot Decoder::src(const Operand& operand, Type type, Fit fit) {
       if (bits(type) < 32 || bits(type) > 64 || is_float(type)) break;
       Space space;
       const std::uint64_t address = variable_address(operand, space);
-      if (space != Space::kLocal || function_->is_entry) return constant_slot(type, address, space == Space::kGlobal);
+      if (space != Space::kLocal || function_->is_entry)
+        return constant_slot(type, address, space == Space::kGlobal);
       const Slot sum = temporary(Type::kB64);
-      emit_helper(map<AddImmediate, std::uint64_t(std::uint64_t)>, {sum}, {function_code_->base}).immediate = address;
+      emit_helper(map<AddImmediate, std::uint64_t(std::uint64_t)>, {sum}, {function_code_->base}).immediate =
+          address;
       return bits(type) == 64 ? sum : resized(sum, Type::kB64, type);
     }
     case Operand::Kind::kFunction:

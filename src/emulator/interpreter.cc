@@ -49,8 +49,8 @@ std::string place(const Launch& launch, std::uint32_t instruction) {
   const Instruction& in = *code.instructions[instruction];
   const Function& f = *code.functions[code.function_at(instruction)].function;
   return str_cat("kernel '", code.function->info.name, "'",
-                 f.is_entry ? std::string() : str_cat(", function '", f.info.name, "'"), ", PTX line ", in.line, " `",
-                 on_one_line(in.text), "`");
+                 f.is_entry ? std::string() : str_cat(", function '", f.info.name, "'"), ", PTX line ",
+                 in.line, " `", on_one_line(in.text), "`");
 }
 
 std::uint32_t Executable::function_at(std::uint32_t instruction) const {
@@ -82,7 +82,8 @@ void Warp::wait(LaneMask waiting, Split::State state, std::uint32_t barrier) {
 
 void Warp::jump(LaneMask lanes) {
   event = Event::kJump;
-  if (const LaneMask rest = current.lanes & ~lanes) splits.push_back({current.pc + 1, rest, Split::State::kReady, 0});
+  if (const LaneMask rest = current.lanes & ~lanes)
+    splits.push_back({current.pc + 1, rest, Split::State::kReady, 0});
   current.lanes = lanes;
 }
 

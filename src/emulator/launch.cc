@@ -67,11 +67,13 @@ absl::Status check_memory(const EntryInfo& info, const Executable& code, std::ui
   }
   if (code.local_bytes > kMaxLocal) {
     return absl::InvalidArgumentError(str_cat("kernel '", info.name, "' needs ", code.local_bytes,
-                                              " bytes of local memory a thread; ", kMaxLocal, " is the most"));
+                                              " bytes of local memory a thread; ", kMaxLocal,
+                                              " is the most"));
   }
   if (constant_bytes > kMaxConstant) {
-    return absl::InvalidArgumentError(str_cat("the module of kernel '", info.name, "' declares ", constant_bytes,
-                                              " bytes of .const variables; ", kMaxConstant, " is the most"));
+    return absl::InvalidArgumentError(str_cat("the module of kernel '", info.name, "' declares ",
+                                              constant_bytes, " bytes of .const variables; ", kMaxConstant,
+                                              " is the most"));
   }
   return absl::OkStatus();
 }
@@ -265,7 +267,8 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
         str_cat("code for ", program.target().to_string(), " does not run on ", device.to_string()));
   }
   if (absl::Status s = check_geometry(*info, config); !s.ok()) return s;
-  if (absl::Status s = check_memory(*info, executable, code.module->const_bytes, config, device); !s.ok()) return s;
+  if (absl::Status s = check_memory(*info, executable, code.module->const_bytes, config, device); !s.ok())
+    return s;
   absl::StatusOr<std::uint64_t> globals = memory.module_globals(program);
   if (!globals.ok()) return globals.status();
 
@@ -297,7 +300,8 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   const std::lock_guard lock(outcome.mutex);
   if (!outcome.fault.ok()) return outcome.fault;
   LaunchStats stats = statistics(executable, outcome.counts, outcome.traffic);
-  if (options.profile) stats.profile = profile_of(executable, outcome.counts, outcome.traffic, outcome.observations);
+  if (options.profile)
+    stats.profile = profile_of(executable, outcome.counts, outcome.traffic, outcome.observations);
   return stats;
 }
 

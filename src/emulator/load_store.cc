@@ -8,8 +8,8 @@ namespace ptxgen::emulator {
 namespace {
 
 constexpr TypeSet kStored =
-    types(Type::kB8, Type::kB16, Type::kB32, Type::kB64, Type::kB128, Type::kU8, Type::kU16, Type::kU32, Type::kU64,
-          Type::kS8, Type::kS16, Type::kS32, Type::kS64, Type::kF32, Type::kF64);
+    types(Type::kB8, Type::kB16, Type::kB32, Type::kB64, Type::kB128, Type::kU8, Type::kU16, Type::kU32,
+          Type::kU64, Type::kS8, Type::kS16, Type::kS32, Type::kS64, Type::kF32, Type::kF64);
 constexpr unsigned kMaxAccess = 32;  // bytes: .v8.b32 or .v4.b64
 
 // An element of type M, sign- or zero-extended to the register's R.
@@ -22,7 +22,8 @@ void load(Warp& warp, const Op& op, LaneMask mask) {
     const std::byte* data = at.data;
     if (!data) return;
     for (unsigned e = 0; at.written && e < op.dst_count; ++e) {
-      if (!has_value(at.written + e * sizeof(M), sizeof(M))) warp.unwritten.push_back({op.dst[e].id, LaneMask{1} << lane});
+      if (!has_value(at.written + e * sizeof(M), sizeof(M)))
+        warp.unwritten.push_back({op.dst[e].id, LaneMask{1} << lane});
     }
     for (unsigned e = 0; e < op.dst_count; ++e, data += sizeof(M)) {
       M value;

@@ -55,7 +55,7 @@ struct Op {
   bool in_flight = false;    // goes on after its instruction: Wgmma watches its registers
   bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
   bool takes_unwritten = false;  // looks itself whether the registers after src[0] were written
-  bool branches = false;     // may send lanes to different places
+  bool branches = false;         // may send lanes to different places
   Space space = Space::kGeneric;
   AccessKind access = AccessKind::kRead;
   std::uint8_t access_bytes = 0;  // of each lane at the address in src[0]; 0: what a profile does not count
@@ -145,8 +145,8 @@ struct PlacedVariable {
 // An entry and the functions that it may call, ready to run. Callees stand before their callers: lanes at
 // lower operations go first, so those in a call return before the others go on without them.
 struct Executable {
-  const Function* function = nullptr;  // the entry
-  std::vector<FunctionCode> functions;  // the entry is the last
+  const Function* function = nullptr;      // the entry
+  std::vector<FunctionCode> functions;     // the entry is the last
   std::vector<std::uint32_t> function_of;  // by index into Module::functions: index into `functions`, or ~0
   std::vector<const Instruction*> instructions;  // of all of them
   std::vector<CallSite> calls;
@@ -155,11 +155,11 @@ struct Executable {
   std::vector<Slot> operands;  // what Op::dst and Op::src point into
   std::vector<ConstantSlot> constants;
   std::vector<SpecialSlot> specials;
-  std::vector<std::string_view> kinds;       // by instruction: "integer arithmetic"
-  std::vector<RegisterName> registers;       // by Slot::id; without a name for other slots
-  std::size_t frame_bytes = 0;               // registers of one warp
-  std::uint64_t local_bytes = 0;             // of one thread, for the frames of the entry and its callees
-  std::vector<PlacedVariable> shared;  // the .shared variables it uses
+  std::vector<std::string_view> kinds;  // by instruction: "integer arithmetic"
+  std::vector<RegisterName> registers;  // by Slot::id; without a name for other slots
+  std::size_t frame_bytes = 0;          // registers of one warp
+  std::uint64_t local_bytes = 0;        // of one thread, for the frames of the entry and its callees
+  std::vector<PlacedVariable> shared;   // the .shared variables it uses
   std::uint64_t static_shared_bytes = 0;
   std::uint64_t dynamic_shared_offset = 0;
   bool has_async = false;  // mbarriers, asynchronous copies or wgmma
@@ -224,15 +224,15 @@ struct Warp {
   std::vector<LaneMask> written;  // by Slot::id: lanes whose register holds a value
   // Results of the operation that were loaded from local memory which nothing has written.
   std::vector<std::pair<std::uint32_t, LaneMask>> unwritten;
-  std::vector<Split> splits;      // all live lanes, but for those of `current`
-  std::uint32_t boundary = ~0u;   // the next higher pc at which other lanes are
+  std::vector<Split> splits;     // all live lanes, but for those of `current`
+  std::uint32_t boundary = ~0u;  // the next higher pc at which other lanes are
   Split current;
   Event event = Event::kNone;
   std::uint32_t backward_branches = 0;  // since lanes diverged; bounds how long the others starve
   bool prefer_high = false;
-  std::vector<Refusal> refusals;  // one a place
-  bool idle = false;              // nothing has changed since it was last refused
-  MemorySnapshot::Cursor cursor;  // the global allocation last used
+  std::vector<Refusal> refusals;      // one a place
+  bool idle = false;                  // nothing has changed since it was last refused
+  MemorySnapshot::Cursor cursor;      // the global allocation last used
   std::unique_ptr<CallStacks> calls;  // where the entry calls functions
 
   Warp();
@@ -255,8 +255,8 @@ struct Warp {
   // after it.
   void wait(LaneMask lanes, Split::State state, std::uint32_t barrier = 0);
 
-  // Of a jump that `lanes` make: the other lanes of the current split go on after it, and send() says where each
-  // of these goes. Lanes that are not sent execute it again.
+  // Of a jump that `lanes` make: the other lanes of the current split go on after it, and send() says where
+  // each of these goes. Lanes that are not sent execute it again.
   void jump(LaneMask lanes);
   void send(LaneMask lanes, std::uint32_t pc);
 
@@ -329,7 +329,7 @@ struct Cta {
   std::unique_ptr<Async> async;        // where the entry has such instructions
   std::unique_ptr<Wgmma> wgmma;
   std::unique_ptr<Observer> observer;  // where a profile or a trace is wanted
-  Pages local, local_written;    // Executable::local_bytes for each thread, and which bytes were written
+  Pages local, local_written;  // Executable::local_bytes for each thread, and which bytes were written
   std::array<Barrier, 16> barriers;
   absl::Status fault;
   std::uint64_t steps = 0;      // warp operations executed

@@ -174,7 +174,8 @@ absl::StatusOr<std::uint64_t> Memory::module_globals(const Program& program) {
   }
   absl::StatusOr<std::uint64_t> address = allocate(module.global_bytes, "module .global variables");
   if (!address.ok()) return address;
-  absl::StatusOr<std::shared_ptr<Allocation>> a = state_->locate(*address, module.global_bytes, "the module has");
+  absl::StatusOr<std::shared_ptr<Allocation>> a =
+      state_->locate(*address, module.global_bytes, "the module has");
   if (!a.ok()) return a.status();
   initialise(module, Space::kGlobal, *address, reinterpret_cast<std::uint8_t*>((*a)->data.get()));
   (*a)->complete = true;

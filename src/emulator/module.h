@@ -19,18 +19,18 @@ struct Function;
 
 // An address in an initialiser, which is known only when the module is loaded.
 struct Relocation {
-  std::uint64_t at = 0;        // in the variable
-  std::uint8_t bytes = 0;      // stored there
-  std::uint8_t shift = 0;      // of the address: 0xff00(x) is its second byte
-  bool generic = false;        // generic(x)
-  bool function = false;       // `index` is into Module::functions, not Module::variables
+  std::uint64_t at = 0;    // in the variable
+  std::uint8_t bytes = 0;  // stored there
+  std::uint8_t shift = 0;  // of the address: 0xff00(x) is its second byte
+  bool generic = false;    // generic(x)
+  bool function = false;   // `index` is into Module::functions, not Module::variables
   std::uint32_t index = 0;
   std::uint64_t addend = 0;
 };
 
 // A variable in a state space. `offset` is its place in the space's image (for an extern shared array: the
-// place of the dynamic shared memory, known after all sized ones; for a `.local` variable or a `.param` one of
-// a function, which live in the same memory of each thread: its place in the function's frame).
+// place of the dynamic shared memory, known after all sized ones; for a `.local` variable or a `.param` one
+// of a function, which live in the same memory of each thread: its place in the function's frame).
 struct Variable {
   std::string_view name;
   Space space = Space::kGlobal;
@@ -114,14 +114,15 @@ struct Table {
 struct Function {
   EntryInfo info;  // of a .func the name alone
   bool is_entry = false;
-  bool defined = false;               // has a body; else it is only declared
+  bool defined = false;                // has a body; else it is only declared
   std::optional<std::uint32_t> alias;  // of the function that `.alias` makes it
-  Signature signature;                // of a .func
+  Signature signature;                 // of a .func
   std::vector<RegisterName> registers;
   std::vector<Label> labels;
   std::vector<Table> tables;
   std::vector<Instruction> instructions;
-  std::uint64_t local_bytes = 0;  // of a thread: its .local variables, and the .param ones of a .func or a body
+  std::uint64_t local_bytes =
+      0;  // of a thread: its .local variables, and the .param ones of a .func or a body
 };
 
 struct Module {

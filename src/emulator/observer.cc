@@ -57,8 +57,8 @@ std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned byte
   std::size_t count = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
     const std::uint64_t address = request.at[static_cast<std::size_t>(std::countr_zero(lanes))];
-    for (std::uint64_t word = address / kBankBytes; word <= (address + bytes - 1) / kBankBytes && count < words.size();
-         ++word) {
+    for (std::uint64_t word = address / kBankBytes;
+         word <= (address + bytes - 1) / kBankBytes && count < words.size(); ++word) {
       words[count++] = word;
     }
   }
@@ -181,8 +181,8 @@ Profile profile_of(const Executable& code, const std::vector<OpCount>& counts, c
     add(op.access == AccessKind::kRead ? profile.loads : profile.stores, o.global);
     add(profile.branches, o.branches);
     const Instruction& in = *code.instructions[op.instruction];
-    profile.instructions.push_back({code.functions[code.function_at(op.instruction)].function->info.name, in.line,
-                                    on_one_line(in.text), o.shared, o.global, o.branches});
+    profile.instructions.push_back({code.functions[code.function_at(op.instruction)].function->info.name,
+                                    in.line, on_one_line(in.text), o.shared, o.global, o.branches});
   }
   std::stable_sort(profile.instructions.begin(), profile.instructions.end(),
                    [](const auto& a, const auto& b) { return a.line < b.line; });
@@ -203,7 +203,8 @@ Profile profile_of(const Executable& code, const std::vector<OpCount>& counts, c
 
 bool Observer::traces(const Warp& warp) const {
   const Trace& trace = launch_.options.trace;
-  return trace.sink && warp.index == warp_ && (warp.current.lanes >> lane_ & 1) && warp.cta->ctaid == trace.cta;
+  return trace.sink && warp.index == warp_ && (warp.current.lanes >> lane_ & 1) &&
+         warp.cta->ctaid == trace.cta;
 }
 
 bool Observer::begins(std::uint32_t pc) const {
@@ -233,8 +234,12 @@ void Observer::trace_before(const Warp& warp, std::uint32_t pc) {
   if (begins(pc)) {
     const Instruction& in = *launch_.code->instructions[op.instruction];
     text_ = on_one_line(in.text);
-    step_ = {launch_.code->functions[launch_.code->function_at(op.instruction)].function->info.name, in.line, text_,
-             true, {}, {}};
+    step_ = {launch_.code->functions[launch_.code->function_at(op.instruction)].function->info.name,
+             in.line,
+             text_,
+             true,
+             {},
+             {}};
     written_ = false;
     if (op.guarded) read_values(warp, &op.guard, 1, step_.reads);
   }

@@ -1,5 +1,5 @@
-// What a profile counts and a trace shows, beside the execution: a CTA has an Observer only when one of them is
-// wanted.
+// What a profile counts and a trace shows, beside the execution: a CTA has an Observer only when one of them
+// is wanted.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ class Observer {
   bool traces(const Warp& warp) const;
   void trace_before(const Warp& warp, std::uint32_t pc);
   void trace_after(const Warp& warp, std::uint32_t pc, LaneMask lanes);
-  void read_values(const Warp& warp, const Slot* slots, unsigned count, std::vector<TraceValue>& values) const;
+  void read_values(const Warp& warp, const Slot* slots, unsigned count,
+                   std::vector<TraceValue>& values) const;
   // Whether the operation is the first or the last of its instruction.
   bool begins(std::uint32_t pc) const;
   bool ends(std::uint32_t pc) const;

@@ -125,8 +125,7 @@ absl::Status OperandParser::bind_in(std::uint32_t scope, std::string_view name, 
   return absl::OkStatus();
 }
 
-std::optional<OperandParser::Binding> OperandParser::lookup(std::uint32_t scope,
-                                                             std::string_view name) {
+std::optional<OperandParser::Binding> OperandParser::lookup(std::uint32_t scope, std::string_view name) {
   for (;; scope = scopes_[scope].parent) {
     auto found = scopes_[scope].names.find(name);
     if (found != scopes_[scope].names.end()) return found->second;

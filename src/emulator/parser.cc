@@ -166,7 +166,8 @@ class Parser : public DeclarationParser {
       module_.functions.push_back(std::move(made));
       return absl::OkStatus();
     }
-    if (known->kind != Operand::Kind::kFunction) return error(str_cat("a second declaration of '", name, "'"));
+    if (known->kind != Operand::Kind::kFunction)
+      return error(str_cat("a second declaration of '", name, "'"));
     std::unique_ptr<Function>& before = module_.functions[known->index];
     if (before->is_entry != made->is_entry || (before->defined && made->defined)) {
       return error(str_cat("a second ", made->is_entry ? "entry '" : "function '", name, "'"));
@@ -283,7 +284,8 @@ class Parser : public DeclarationParser {
   // `ts: .branchtargets A, B;`, `cs: .calltargets f, g;`, `p: .callprototype (.param .b32 _) _ (...);`
   absl::Status table() {
     const std::string_view name = token().text;
-    RETURN_IF_ERROR(bind(name, {Operand::Kind::kTable, static_cast<std::uint32_t>(function_->tables.size())}));
+    RETURN_IF_ERROR(
+        bind(name, {Operand::Kind::kTable, static_cast<std::uint32_t>(function_->tables.size())}));
     at_ += 2;
     Table table;
     if (accept(".callprototype")) {
@@ -378,7 +380,8 @@ class Parser : public DeclarationParser {
       if (in.opcode == "bra" && token().kind == Kind::kName) {
         o.kind = Operand::Kind::kLabel;
         o.name = tokens_[at_++].text;
-        label_uses_.push_back({o.name, in.line, scope_, false, function_->instructions.size(), in.operands.size()});
+        label_uses_.push_back(
+            {o.name, in.line, scope_, false, function_->instructions.size(), in.operands.size()});
       } else if (in.opcode == "call" && token().is('(')) {
         o.name = token().text;
         ++at_;

@@ -88,9 +88,9 @@ u32 wide(const std::vector<u32>& in, u32 i) {
   const u128 product = u128{a} * b + a, square = product * product - b;
   const u64 folded = static_cast<u64>(square >> 64) ^ static_cast<u64>(square);
   const auto quotient = static_cast<std::int64_t>(a) / static_cast<std::int64_t>(b >> 20);
-  return static_cast<u32>(folded ^ folded >> 32) + static_cast<u32>(quotient) + static_cast<u32>(a % (b >> 40)) +
-         static_cast<u32>(std::popcount(a)) + static_cast<u32>(std::countl_zero(b)) +
-         static_cast<u32>(u128{a} * b >> 64);
+  return static_cast<u32>(folded ^ folded >> 32) + static_cast<u32>(quotient) +
+         static_cast<u32>(a % (b >> 40)) + static_cast<u32>(std::popcount(a)) +
+         static_cast<u32>(std::countl_zero(b)) + static_cast<u32>(u128{a} * b >> 64);
 }
 
 u32 reduce(const std::vector<u32>& in, u32 i) {
@@ -149,7 +149,9 @@ void run_file(const std::string& text, const std::vector<u32>& in, Run& run, con
   REQUIRE(arguments.set(1, run.out).ok());
   REQUIRE(arguments.set(2, kValues).ok());
   run.stats = launch(*program, "k",
-                     {.grid = {kCtas}, .block = {kThreads}, .dynamic_shared_bytes = kThreads * 4,
+                     {.grid = {kCtas},
+                      .block = {kThreads},
+                      .dynamic_shared_bytes = kThreads * 4,
                       .params = *arguments.bytes()},
                      run.memory, options);
 }
@@ -189,10 +191,10 @@ TEST_CASE("PTX of nvcc, NVRTC and LLVM gives what its source says", "[emulator][
 }
 
 TEST_CASE("what compiled code calls and nobody defines is named when it is called", "[emulator][compilers]") {
-  for (const auto& [value, what] : std::map<u32, std::string>{
-           {1000001, "calls 'vprintf', which this module only declares"},
-           {1000002, "calls '__assertfail', which this module only declares"},
-           {1000003, "the kernel traps"}}) {
+  for (const auto& [value, what] :
+       std::map<u32, std::string>{{1000001, "calls 'vprintf', which this module only declares"},
+                                  {1000002, "calls '__assertfail', which this module only declares"},
+                                  {1000003, "the kernel traps"}}) {
     std::vector<u32> in = inputs();
     in[77] = value;
     Run run;

@@ -27,6 +27,6 @@ using Action = std::function<absl::StatusOr<Outcome>()>;
 using Declare = Action(CLI::App& app, const NamedKernel& named);
 
 Declare declare_cache, declare_pack, declare_list, declare_dump, declare_run, declare_verify, declare_explain,
-    declare_bench, declare_tune, declare_devices;
+    declare_bench, declare_tune, declare_devices, declare_emulate;
 
 }  // namespace ptxgen::tool

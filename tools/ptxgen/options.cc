@@ -113,9 +113,9 @@ absl::StatusOr<Device> DeviceOption::open() const {
 }
 
 NamedValues::NamedValues(CLI::App& app, const std::string& option, const std::string& value,
-                         const std::string& meaning)
-    : option_(option), value_(value) {
-  app.add_option(option, texts_, meaning)->type_name(str_cat("NAME=", value))->allow_extra_args(false);
+                         const std::string& meaning, const std::string& name)
+    : option_(option), value_(value), name_(name) {
+  app.add_option(option, texts_, meaning)->type_name(str_cat(name, "=", value))->allow_extra_args(false);
 }
 
 absl::StatusOr<FieldValues> NamedValues::parse() const {
@@ -124,7 +124,7 @@ absl::StatusOr<FieldValues> NamedValues::parse() const {
     const std::size_t equals = text.find('=');
     if (equals == text.npos || equals == 0 || equals + 1 == text.size()) {
       return absl::InvalidArgumentError(
-          str_cat(option_, " is '", text, "'; give it as ", option_, " NAME=", value_));
+          str_cat(option_, " is '", text, "'; give it as ", option_, " ", name_, "=", value_));
     }
     parsed.emplace_back(text.substr(0, equals), text.substr(equals + 1));
     const auto same = [&](const auto& other) { return other.first == parsed.back().first; };

@@ -79,10 +79,11 @@ class DeviceOption {
   CLI::Option* option_;
 };
 
-// NAME=VALUE, given any number of times under one option.
+// NAME=VALUE, given any number of times under one option. `name` stands for the name in messages.
 class NamedValues {
  public:
-  NamedValues(CLI::App& app, const std::string& option, const std::string& value, const std::string& meaning);
+  NamedValues(CLI::App& app, const std::string& option, const std::string& value, const std::string& meaning,
+              const std::string& name = "NAME");
 
   // Values by name; a text without '=', without a name or value, or a name given twice is refused.
   absl::StatusOr<FieldValues> parse() const;
@@ -91,7 +92,7 @@ class NamedValues {
   bool any() const { return !texts_.empty(); }
 
  private:
-  std::string option_, value_;
+  std::string option_, value_, name_;
   std::vector<std::string> texts_;
 };
 
