@@ -247,10 +247,12 @@ void materialise(Warp& warp, const Op& op, LaneMask mask) {
 }
 
 // The address operand as a 64-bit register: such instructions have several.
-Slot address_slot(Decoder& d, std::size_t at, Space space) {
+// A profile counts accesses of `bytes` there, by each lane.
+Slot address_slot(Decoder& d, std::size_t at, Space space, AccessKind kind = AccessKind::kRead,
+                  unsigned bytes = 0) {
   const AddressOperand address = d.address(d.operand(at), space);
   const Slot slot = d.temporary(Type::kB64);
-  set_address(d.emit_helper(&materialise, {slot}, {address.slot}), address, space);
+  set_access(d.emit_helper(&materialise, {slot}, {address.slot}), address, space, kind, bytes);
   return slot;
 }
 
@@ -329,7 +331,9 @@ void decode_cp(Decoder& d) {
   if (bytes != 16 && (l2_only || (bytes != 4 && bytes != 8))) {
     return d.fail(l2_only ? "cp.async.cg copies 16 bytes" : "cp.async.ca copies 4, 8 or 16 bytes");
   }
-  std::vector<Slot> src = {address_slot(d, 0, Space::kShared), address_slot(d, 1, Space::kGlobal)};
+  const auto width = static_cast<unsigned>(bytes);
+  std::vector<Slot> src = {address_slot(d, 0, Space::kShared, AccessKind::kWrite, width),
+                           address_slot(d, 1, Space::kGlobal, AccessKind::kRead, width)};
   std::uint32_t mode = kWhole;
   if (d.count() == 4u + hint) {
     const Operand& partial = d.operand(3);

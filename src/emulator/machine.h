@@ -51,9 +51,9 @@ struct Op {
   const Slot* src = nullptr;
   std::uint16_t dst_count = 0, src_count = 0;
   bool guarded = false, guard_negated = false;
-  bool counted = false;      // the one operation of its instruction that statistics count
-  bool in_flight = false;    // goes on after its instruction: Wgmma watches its registers
-  bool wide_address = true;  // memory: src[0] holds 64-bit addresses, not 32-bit ones
+  bool counted = false;          // the one operation of its instruction that statistics count
+  bool in_flight = false;        // goes on after its instruction: Wgmma watches its registers
+  bool wide_address = true;      // memory: src[0] holds 64-bit addresses, not 32-bit ones
   bool takes_unwritten = false;  // looks itself whether the registers after src[0] were written
   bool branches = false;         // may send lanes to different places
   Space space = Space::kGeneric;
@@ -326,7 +326,7 @@ struct Cta {
   std::uint32_t threads = 0;
   std::vector<Warp> warps;
   SharedMemory shared;
-  std::unique_ptr<Async> async;        // where the entry has such instructions
+  std::unique_ptr<Async> async;  // where the entry has such instructions
   std::unique_ptr<Wgmma> wgmma;
   std::unique_ptr<Observer> observer;  // where a profile or a trace is wanted
   Pages local, local_written;  // Executable::local_bytes for each thread, and which bytes were written

@@ -66,8 +66,8 @@ std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned byte
   std::sort(words.begin(), end);
   std::array<std::uint64_t, kBanks> of_bank = {};
   std::uint64_t most = 0;
-  for (auto word = words.begin(); word != std::unique(words.begin(), end); ++word)
-    most = std::max(most, ++of_bank[*word % kBanks]);
+  const auto last = std::unique(words.begin(), end);
+  for (auto word = words.begin(); word != last; ++word) most = std::max(most, ++of_bank[*word % kBanks]);
   return most;
 }
 

@@ -1,4 +1,4 @@
-// ptxgen explain: what a kernel is, without running it.
+// ptxgen explain: what a kernel is, and what its first CTAs do on the emulator.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -12,6 +12,7 @@
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/occupancy.h"
 #include "tools/ptxgen/table.h"
+#include "tools/ptxgen/trial.h"
 
 namespace ptxgen::tool {
 namespace {
@@ -228,11 +229,15 @@ absl::StatusOr<Outcome> explain(const Options& options) {
 
   const Table geometry = geometry_of(descriptor, *values, *generated, *target),
               instructions = instructions_of(*kernel);
-  if (!options.json)
-    return Outcome{str_cat(geometry.text_by_cell(), "\n", instructions.text(), "\n", compiled.text())};
+  const Trial trial = Trial::run(descriptor, *values, *generated);
+  if (!options.json) {
+    return Outcome{str_cat(geometry.text_by_cell(), "\n", instructions.text(), "\n", compiled.text(), "\n",
+                           trial.text())};
+  }
   Json json = geometry.json().front();
   json["instructions"] = instructions.json();
   json["compiled"] = compiled.json();
+  json["emulated"] = trial.json();
   return Outcome{to_text(json)};
 }
 
