@@ -1,4 +1,7 @@
 // Functions, calls, tables of branches, initial values with addresses, and other forms that compilers write.
+#include <array>
+#include <cmath>
+
 #include "tests/emulator/harness.h"
 
 namespace ptxgen::emulator {
@@ -345,6 +348,54 @@ TEST_CASE("parameters by position", "[emulator][function]") {
   u32 last;
   std::memcpy(&last, bytes->data() + 20, 4);
   CHECK(last == 3);
+}
+
+constexpr std::string_view kSilu = R"(
+.visible .entry silu(.param .u64 x, .param .u64 y, .param .u32 n) {
+  .reg .pred %p; .reg .b32 %r<3>; .reg .b64 %rd<5>; .reg .f32 %f<5>;
+  ld.param.u64 %rd1, [x];
+  ld.param.u64 %rd2, [y];
+  ld.param.u32 %r1, [n];
+  mov.u32 %r2, %tid.x;
+  setp.ge.u32 %p, %r2, %r1;
+  @%p exit;
+  mad.wide.u32 %rd3, %r2, 4, %rd1;
+  mad.wide.u32 %rd4, %r2, 4, %rd2;
+  ld.global.f32 %f1, [%rd3];
+  mul.rn.f32 %f2, %f1, 0fBFB8AA3B;
+  ex2.approx.f32 %f2, %f2;
+  add.rn.f32 %f2, %f2, 0f3F800000;
+  div.rn.f32 %f3, %f1, %f2;
+  st.global.f32 [%rd4], %f3;
+}
+)";
+
+// The example of docs/emulator.md.
+TEST_CASE("silu of a vector", "[emulator][function]") {
+  const auto program = Program::parse(module_of(kSilu));
+  INFO(program.status().message());
+  REQUIRE(program.ok());
+  const std::vector<float> x = {-2, -1, 0, 1, 2};
+  std::vector<float> y(x.size());
+  Memory memory;
+  const auto in = memory.allocate(4 * x.size(), "x"), out = memory.allocate(4 * y.size(), "y");
+  REQUIRE(memory.write(*in, absl::MakeConstSpan(reinterpret_cast<const std::byte*>(x.data()), 4 * x.size()))
+              .ok());
+  Arguments arguments(*(*program)->find_entry("silu"));
+  REQUIRE(arguments.set(0, *in).ok());
+  REQUIRE(arguments.set(1, *out).ok());
+  REQUIRE(arguments.set(2, u32(x.size())).ok());
+  Options options;
+  options.profile = true;
+  const auto stats = launch(
+      **program, "silu",
+      {.grid = {1}, .block = {32}, .dynamic_shared_bytes = 0, .params = *arguments.bytes()}, memory, options);
+  INFO(stats.status().message());
+  REQUIRE(stats.ok());
+  CHECK(stats->profile->loads.sectors_per_request() == 1);
+  const auto bytes = absl::MakeSpan(reinterpret_cast<std::byte*>(y.data()), 4 * y.size());
+  REQUIRE(memory.read(*out, bytes, true).ok());
+  for (std::size_t i = 0; i < x.size(); ++i) CHECK(y[i] == Approx(x[i] / (1 + std::exp(-x[i]))));
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ for source in tests/fuzz/*.cc; do
   name=$(basename "$source" .cc)
   learned=$build/corpus/$name log=$build/fuzz_$name.log
   mkdir -p "$learned"
+  seeds=("tests/fuzz/corpus/$name")
+  if [[ -d tests/data/$name ]]; then seeds+=("tests/data/$name"); fi
   # No input of at most 64 KiB may take more than 10 s, or 64 MiB in one allocation.
-  if $build/bin/fuzz_"$name" "$learned" "tests/fuzz/corpus/$name" -max_total_time="$seconds" -max_len=65536 \
+  if $build/bin/fuzz_"$name" "$learned" "${seeds[@]}" -max_total_time="$seconds" -max_len=65536 \
     -timeout=10 -malloc_limit_mb=64 -rss_limit_mb=2048 -artifact_prefix=$build/findings/ -print_final_stats=1 \
     >"$log" 2>&1; then
     passed=$((passed + 1))
