@@ -26,7 +26,9 @@ absl::Status prepare(const Descriptor& descriptor, ArgValues values, emulator::M
       left -= bytes;
       const absl::StatusOr<std::uint64_t> address = memory.allocate(bytes, infos[i].name);
       if (!address.ok()) return address.status();
-      if (absl::Status s = memory.fill(*address, std::byte{0}, bytes); !s.ok()) return s;
+      if (infos[i].direction != Direction::kOut) {
+        if (absl::Status s = memory.fill(*address, std::byte{0}, bytes); !s.ok()) return s;
+      }
       value = *address;
     }
     const std::size_t bytes = std::min<std::size_t>(arguments.entry().params[i].size, sizeof(value));

@@ -11,7 +11,7 @@ namespace ptxgen::tool {
 
 class Trial {
  public:
-  // Buffers have their whole size and are filled with zeros; where that takes too much of the host, or the
+  // Buffers have their whole size, and those that are read are filled with zeros; where that takes too much of the host, or the
   // kernel does not come to its end, the trial says why there are no figures.
   static Trial run(const Descriptor& descriptor, ArgValues values, const GeneratedKernel& kernel);
 
