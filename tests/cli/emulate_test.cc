@@ -14,9 +14,9 @@ namespace {
 constexpr const char* kText = R"(.version 8.0
 .target sm_80
 .address_size 64
+.extern .shared .b32 staged[];
 .visible .entry axpy(.param .u64 x, .param .u64 y, .param .f32 f, .param .u32 n, .param .align 4 .b8 s[8]) {
   .reg .pred %p; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<8>;
-  .extern .shared .b32 staged[];
   ld.param.u64 %rd1, [x];
   ld.param.u64 %rd2, [y];
   ld.param.f32 %f1, [f];
@@ -121,7 +121,7 @@ TEST_CASE("a fault of the kernel is exit status 1 and a message; no file appears
   given[7] = "3=u32:101";
   const Finished finished = folder.run(given + std::vector<std::string>{"--out", "1=z"});
   CHECK(finished.exit_status == 1);
-  CHECK_THAT(finished.err, Contains("kernel 'axpy', PTX line 19") && Contains("thread (4,0,0)") &&
+  CHECK_THAT(finished.err, Contains("kernel 'axpy', PTX line 20") && Contains("thread (4,0,0)") &&
                                Contains("CTA (3,0,0)") &&
                                Contains("0 bytes past the end of allocation 'parameter 0'"));
   CHECK_FALSE(read_file(folder.command.folder() / "z"));
