@@ -6,76 +6,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cstring>
-#include <memory>
 
 #include "ptxgen/codegen.h"
-#include "src/builder/instruction_table.h"
-#include "src/builder/schedule.h"
+#include "src/codegen/spell.h"
 
 namespace ptxgen {
 namespace {
-
-// Appends to one growing buffer. A kernel is some thousand pieces of a few characters, so those are copied in
-// place, without a call: always 16 bytes, of which the next piece overwrites what was too much.
-class Writer {
- public:
-  void text(std::string_view part) {
-    std::memcpy(room(part.size()), part.data(), part.size());
-    end_ += part.size();
-  }
-  void text(const ShortText& part) {
-    std::memcpy(room(ShortText::kMax), part.bytes.data(), ShortText::kMax);
-    end_ += part.size;
-  }
-  void character(char c) {
-    *room(1) = c;
-    ++end_;
-  }
-  void number(s64 value) {
-    char* at = room(kNumberRoom);
-    if (value < 0 || value >= 1000) return to_chars(at, value, 10);
-    const u32 digits = static_cast<u32>(value);
-    if (digits >= 100) *at++ = static_cast<char>('0' + digits / 100);
-    if (digits >= 10) *at++ = static_cast<char>('0' + digits / 10 % 10);
-    *at++ = static_cast<char>('0' + digits % 10);
-    end_ = static_cast<std::size_t>(at - text_.get());
-  }
-  void mask(s64 value) {
-    text("0x");
-    to_chars(room(kNumberRoom), value, 16);
-  }
-  // "0f3F800000": the digits of an immediate float.
-  void hex(u64 bits, int digits) {
-    char* at = room(kNumberRoom);
-    for (int i = 0; i < digits; ++i) at[i] = "0123456789ABCDEF"[(bits >> (4 * (digits - 1 - i))) & 15];
-    end_ += static_cast<std::size_t>(digits);
-  }
-  std::string_view view() const { return {text_.get(), end_}; }
-
- private:
-  static constexpr std::size_t kNumberRoom = 24;
-
-  void to_chars(char* at, s64 value, int base) {
-    end_ = static_cast<std::size_t>(std::to_chars(at, at + kNumberRoom, value, base).ptr - text_.get());
-  }
-
-  char* room(std::size_t bytes) {
-    if (end_ + bytes > size_) grow(bytes);
-    return text_.get() + end_;
-  }
-  void grow(std::size_t bytes) {
-    size_ = std::max(2 * (end_ + bytes), std::size_t{1} << 14);
-    auto larger = std::make_unique_for_overwrite<char[]>(size_);
-    if (end_) std::memcpy(larger.get(), text_.get(), end_);
-    text_ = std::move(larger);
-  }
-
-  std::unique_ptr<char[]> text_;
-  std::size_t size_ = 0;
-  std::size_t end_ = 0;
-};
 
 // Register classes by width, as PTX names them.
 enum class RegisterClass : u8 { kPred, kB16, kB32, kB64 };
@@ -87,20 +23,6 @@ constexpr std::array<RegisterClassInfo, 4> kRegisterClasses = {{{std::string_vie
                                                                 {std::string_view("%rs"), ".b16"},
                                                                 {std::string_view("%r"), ".b32"},
                                                                 {std::string_view("%rd"), ".b64"}}};
-
-// The names of types, ready to copy.
-struct TypeText {
-  ShortText name, memory, bits;
-};
-constexpr auto kTypeText = [] {
-  std::array<TypeText, kTypeInfo.size()> texts;
-  for (std::size_t i = 0; i < texts.size(); ++i)
-    texts[i] = {kTypeInfo[i].name, kTypeInfo[i].memory, kTypeInfo[i].bits};
-  return texts;
-}();
-constexpr const TypeText& text_of(Type type) {
-  return kTypeText[static_cast<std::size_t>(type)];
-}
 
 RegisterClass class_of(Type type) {
   if (type == Type::kPred) return RegisterClass::kPred;
@@ -330,83 +252,29 @@ class EntryPrinter {
 
   template <class Label>
   void spell(const Instruction& i, const Operand* operands, Label&& print_label) {
+    struct Sink {
+      EntryPrinter& printer;
+      const Instruction& i;
+      const Operand* operands;
+      Label& print_label;
+      void result(u32 r) { printer.name(printer.values_[i.results + r]); }
+      void operand(u32 o) { printer.operand(operands[o]); }
+      void label() { print_label(); }
+    };
     out_.text("  ");
-    for (const Piece* piece = row(i.op).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
-      switch (piece->kind) {
-        case Piece::Kind::kText: out_.text(piece->text); break;
-        case Piece::Kind::kType: out_.text(text_of(i.type).name); break;
-        case Piece::Kind::kBits: out_.text(text_of(i.type).bits); break;
-        case Piece::Kind::kMemory: out_.text(text_of(i.type).memory); break;
-        case Piece::Kind::kTo: out_.text(text_of(i.to).name); break;
-        case Piece::Kind::kVector:
-          out_.text(i.modifiers.vector == 1 ? "" : i.modifiers.vector == 2 ? ".v2" : ".v4");
-          break;
-        case Piece::Kind::kCacheOp: out_.text(row(i.modifiers.hints.op).spelling); break;
-        case Piece::Kind::kHints:
-          out_.text(row(i.modifiers.hints.l1).spelling);
-          out_.text(row(i.modifiers.hints.l2).spelling);
-          break;
-        case Piece::Kind::kScope: out_.text(row(i.modifiers.scope).spelling); break;
-        case Piece::Kind::kSpace:
-          out_.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared");
-          break;
-        case Piece::Kind::kLayout: layout(i.modifiers.layout); break;
-        case Piece::Kind::kLayoutB: layout(i.modifiers.layout_b); break;
-        case Piece::Kind::kColumns: out_.number(piece->count * i.modifiers.vector); break;
-        case Piece::Kind::kScaleA: out_.number(static_cast<s64>(i.modifiers.scale_a)); break;
-        case Piece::Kind::kScaleB: out_.number(static_cast<s64>(i.modifiers.scale_b)); break;
-        case Piece::Kind::kTransA: out_.number(i.modifiers.major_a == Major::kMn); break;
-        case Piece::Kind::kTransB: out_.number(i.modifiers.major_b == Major::kMn); break;
-        case Piece::Kind::kLabel: print_label(); break;
-        case Piece::Kind::kResults: list(*piece, i, [&](u32 r) { name(values_[i.results + r]); }); break;
-        case Piece::Kind::kOperands: list(*piece, i, [&](u32 o) { operand(operands[o]); }); break;
-        case Piece::Kind::kAddress: address(operands[piece->first]); break;
-        case Piece::Kind::kEnd: break;
-      }
-    }
+    ptxgen::spell(out_, i, operands, Sink{*this, i, operands, print_label});
     out_.text(";\n");
-  }
-
-  void layout(Layout layout) { out_.text(layout == Layout::kRow ? ".row" : ".col"); }
-
-  // The registers of one operand, in braces where they are several.
-  template <class Element>
-  void list(const Piece& piece, const Instruction& i, Element&& element) {
-    const u32 count = piece.count ? piece.count : i.modifiers.vector;
-    if (count == 1) return element(piece.first);
-    for (u32 n = 0; n < count; ++n) {
-      out_.text(n == 0 ? "{" : ", ");
-      element(piece.first + n);
-    }
-    out_.character('}');
   }
 
   void operand(const Operand& o) {
     switch (o.form) {
       case Operand::Form::kValue: return name(values_[o.value]);
-      case Operand::Form::kInteger: return integer(o.bits);
-      case Operand::Form::kF32: out_.text("0f"); return out_.hex(static_cast<u64>(o.bits), 8);
-      case Operand::Form::kF64: out_.text("0d"); return out_.hex(static_cast<u64>(o.bits), 16);
+      case Operand::Form::kInteger:
+      case Operand::Form::kF32:
+      case Operand::Form::kF64: return print_literal(out_, o);
       case Operand::Form::kSymbol: return symbol(o.bits);
       case Operand::Form::kVariable: return name(variables_[static_cast<std::size_t>(o.bits)]);
     }
-  }
-
-  // Small numbers count something; large ones are masks and bit patterns.
-  void integer(s64 value) {
-    constexpr s64 kLargestCount = 0xffff;
-    if (value <= kLargestCount) return out_.number(value);
-    out_.mask(value);
-  }
-
-  void address(const Operand& o) {
-    out_.character('[');
-    operand(o);
-    if (o.form == Operand::Form::kValue && o.bits != 0) {
-      out_.character('+');  // "+-4": PTX has no [reg-4]
-      out_.number(o.bits);
-    }
-    out_.character(']');
   }
 
   void symbol(s64 index) {
@@ -421,15 +289,19 @@ class EntryPrinter {
 
   template <class Source>
   void mov(const Register& target, Type type, Source&& source) {
+    struct Sink {
+      EntryPrinter& printer;
+      const Register& target;
+      Source& source;
+      void result(u32) { printer.name(target); }
+      void operand(u32) { source(); }
+      void label() {}
+    };
+    Instruction move;
+    move.op = Op::mov;
+    move.type = type;
     out_.text("  ");
-    for (const Piece* piece = row(Op::mov).pieces->data(); piece->kind != Piece::Kind::kEnd; ++piece) {
-      switch (piece->kind) {
-        case Piece::Kind::kBits: out_.text(info(type).bits); break;
-        case Piece::Kind::kResults: name(target); break;
-        case Piece::Kind::kOperands: source(); break;
-        default: out_.text(piece->text);
-      }
-    }
+    ptxgen::spell(out_, move, nullptr, Sink{*this, target, source});
     out_.text(";\n");
   }
 
