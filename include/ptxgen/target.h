@@ -82,6 +82,9 @@ inline constexpr std::array<TargetInfo, 13> kTargets = {{
 // column.
 PTXGEN_API const TargetLimits& limits(Target target);
 
+// The first PTX ISA that knows the target; of one outside the table nothing is known, and this is {}.
+PTXGEN_API PtxIsa first_isa(Target target);
+
 // Of every target alike (the same section of the guide).
 inline constexpr Dim3 kMaxGrid = {2147483647, 65535, 65535};      // CTAs
 inline constexpr Dim3 kMaxBlock = {1024, 1024, 64};               // threads of a CTA, and

@@ -101,9 +101,7 @@ void KernelBuilder::need(PtxIsa isa, Target target, std::string_view what, Sourc
                    str_cat(what, " needs ", target.to_string(), "; the kernel is built for ",
                            options_.target.to_string(), ". Choose another instruction for this target"));
   }
-  for (const TargetInfo& known : kTargets) {
-    if (known.target == target) isa = std::max(isa, known.since);
-  }
+  isa = std::max(isa, first_isa(target));
   if (isa > options_.max_isa) {
     return mistake(where,
                    str_cat(what, " needs PTX ISA ", isa.to_string(), "; the driver accepts at most ",

@@ -30,4 +30,11 @@ const TargetLimits& limits(Target target) {
   return kTargets.front().limits;
 }
 
+PtxIsa first_isa(Target target) {
+  for (const TargetInfo& info : kTargets) {
+    if (info.target == target) return info.since;
+  }
+  return {};
+}
+
 }  // namespace ptxgen
