@@ -6,7 +6,7 @@ set -euo pipefail
 
 readonly packages=(
   g++ clang libclang-rt-dev cmake ninja-build ccache git python3 python3-venv
-  libabsl-dev catch2 libcli11-dev nlohmann-json3-dev libbenchmark-dev)
+  libabsl-dev catch2 libcli11-dev nlohmann-json3-dev libbenchmark-dev libllvm19)
 readonly ptxas_major=13 # the first that knows sm_110
 readonly ptxas_package=nvidia-cuda-nvcc==13.0.88
 readonly headers_package=nvidia-cuda-runtime==13.0.96

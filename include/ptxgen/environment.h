@@ -57,6 +57,11 @@ inline constexpr EnvironmentVariable kGemv = {
     "the choice of the executor",
     "the kernel of the products of executors, in place of the one of their policy"};
 
+inline constexpr EnvironmentVariable kLlvmLibrary = {
+    "PTXGEN_LLVM_LIBRARY", "a file name or path",
+    "the first of libLLVM.so.19.1, newer and older ones that is found",
+    "the LLVM library behind the code generator llvm"};
+
 // The table, for listings.
 inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kDevice,
@@ -70,6 +75,7 @@ inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kCacheMaxBytes,
     kIsolate,
     kGemv,
+    kLlvmLibrary,
 });
 
 // The value as written; the empty string when the variable is unset or empty, which mean the same.

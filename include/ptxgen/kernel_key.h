@@ -14,7 +14,7 @@ namespace ptxgen {
 // they are developed; what keeps machine code (CubinStore, Pack) therefore compares the text too, in full.
 struct PTXGEN_API KernelKey {
   std::string descriptor;  // Descriptor::text()
-  std::string codegen;     // "direct"
+  std::string codegen;     // describe(Codegen): "direct", "llvm 19.1.7"
   std::string target;      // that the PTX was generated for: "sm_90a"
   std::string capability;  // of the device that the code runs on: "9.0"
   std::string isa;         // the highest PTX ISA that the compiler accepts: "8.4"

@@ -11,6 +11,24 @@ absl::Status in_context(const Descriptor& descriptor, const absl::Status& status
       str_cat(descriptor.text(), ": ", std::string_view(status.message().data(), status.message().size())));
 }
 
+// For the target asked for, not the lowest that the instructions need: LLVM uses what the target has.
+absl::Status generate_with_llvm(const Kernel& kernel, const BuildOptions& options,
+                                GeneratedKernel& generated) {
+  generated.target = options.target;
+  generated.isa = std::max(kernel.isa, first_isa(options.target));
+  if (generated.isa > options.max_isa) {
+    return absl::InvalidArgumentError(str_cat(options.target.to_string(), " needs PTX ISA ",
+                                              generated.isa.to_string(), "; the driver accepts at most ",
+                                              options.max_isa.to_string(),
+                                              ". Use a newer driver or the direct code generator"));
+  }
+  absl::StatusOr<std::string> ptx =
+      compile_with_llvm(absl::MakeConstSpan(&kernel, 1), generated.target, generated.isa);
+  if (!ptx.ok()) return ptx.status();
+  generated.ptx = *std::move(ptx);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Kernel> build_kernel(const Descriptor& descriptor, const BuildOptions& options) {
@@ -26,12 +44,16 @@ absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor, const Cod
   absl::StatusOr<Kernel> kernel = build_kernel(descriptor, options.build);
   if (!kernel.ok()) return kernel.status();
   GeneratedKernel generated;
-  switch (options.codegen) {
-    case Codegen::kDirect: generated.ptx = print_ptx(*kernel); break;
-  }
   generated.entry = kernel->name;
   generated.isa = kernel->isa;
   generated.target = kernel->target;
+  switch (options.codegen) {
+    case Codegen::kDirect: generated.ptx = print_ptx(*kernel); break;
+    case Codegen::kLlvm:
+      if (absl::Status s = generate_with_llvm(*kernel, options.build, generated); !s.ok())
+        return in_context(descriptor, s);
+      break;
+  }
   generated.static_shared_bytes = kernel->static_shared_bytes();
   generated.waits_for_predecessor =
       std::any_of(kernel->instructions.begin(), kernel->instructions.end(),

@@ -9,7 +9,7 @@ namespace ptxgen::internal {
 
 CodeSource::CodeSource(const Device& device, const KernelCacheOptions& options)
     : device_(device),
-      environment_(KernelKey::of_device(device.properties(), ptxgen::detail::field_text(options.codegen))),
+      environment_(KernelKey::of_device(device.properties(), describe(options.codegen))),
       packs_(options.packs),
       helper_(isolation_helper(options.isolate, options.isolate_helper)) {
   if (device.kind() == DeviceKind::kCuda) store_.emplace(options.store);

@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ptxgen/codegen.h"
+#include "ptxgen/emulator.h"
 #include "ptxgen/kernel_builder.h"
 
 namespace ptxgen::testing {
@@ -53,8 +54,15 @@ std::string mistake(Body&& body, const BuildOptions& options = {}) {
   return std::string(build(body, options).status().message());
 }
 
+// What `threads` threads of one CTA of an entry with these arguments leave in `out` (outputs words, first
+// 0xdeadbeef each). A fault is a message in the status. `seed` is that of emulator::Options.
+absl::StatusOr<std::vector<u32>> run(const emulator::Program& program, const std::string& entry, u32 threads,
+                                     absl::Span<const u32> in, u32 n, std::size_t outputs, u64 seed = 0);
+// The same for PTX with this entry; a message has the text behind it.
+absl::StatusOr<std::vector<u32>> run_ptx(const std::string& ptx, const std::string& entry, u32 threads,
+                                         absl::Span<const u32> in, u32 n, std::size_t outputs, u64 seed = 0);
 // What `threads` threads of one CTA leave in `out` (outputs words, first 0xdeadbeef each). A fault is a
-// message in the status, with the text of the kernel. `seed` is that of emulator::Options.
+// message in the status, with the text of the kernel.
 absl::StatusOr<std::vector<u32>> run(const Kernel& kernel, u32 threads, absl::Span<const u32> in, u32 n,
                                      std::size_t outputs, u64 seed = 0);
 

@@ -343,14 +343,13 @@ class Emitter {
   std::vector<std::optional<Var<u32>>> vars_;
 };
 
-}  // namespace
-
-TEST_CASE("random programs compute on the emulator what C++ computes", "[builder]") {
-  constexpr u32 kPrograms = 400;
+// Of the programs 1 to `programs`: compares what `generate` makes of each with what C++ computes.
+template <class Generate>
+void check_programs(u32 programs, const Generate& generate) {
   constexpr u32 kN = 5;
   std::vector<u32> in(kInputs);
   for (u32 i = 0; i < kInputs; ++i) in[i] = 0x9e3779b9u * (i + 1) >> (i % 3 * 12);
-  for (u32 seed = 1; seed <= kPrograms; ++seed) {
+  for (u32 seed = 1; seed <= programs; ++seed) {
     Generator generator(seed);
     const std::vector<Statement> program = generator.program();
     std::vector<u32> expected(kThreads * kSlots, 0xdeadbeef);
@@ -359,14 +358,29 @@ TEST_CASE("random programs compute on the emulator what C++ computes", "[builder
     }
     const absl::StatusOr<Kernel> kernel =
         build([&](KernelBuilder& k) { Emitter(generator, k).run(program); });
-    INFO("seed " << seed << "\n"
-                 << (kernel.ok() ? print_ptx(*kernel) : std::string(kernel.status().message())));
+    INFO("seed " << seed << "\n" << kernel.status().message());
     REQUIRE(kernel.ok());
-    const absl::StatusOr<std::vector<u32>> out = run(*kernel, kThreads, in, kN, expected.size());
+    const absl::StatusOr<std::string> ptx = generate(*kernel);
+    INFO(ptx.status().message() << (ptx.ok() ? *ptx : ""));
+    REQUIRE(ptx.ok());
+    const absl::StatusOr<std::vector<u32>> out =
+        run_ptx(*ptx, kernel->name, kThreads, in, kN, expected.size());
     INFO(out.status().message());
     REQUIRE(out.ok());
     REQUIRE(*out == expected);
   }
+}
+
+}  // namespace
+
+TEST_CASE("random programs compute on the emulator what C++ computes", "[builder]") {
+  check_programs(400, [](const Kernel& kernel) -> absl::StatusOr<std::string> { return print_ptx(kernel); });
+}
+
+TEST_CASE("random programs compute through LLVM what C++ computes", "[builder][llvm]") {
+  check_programs(100, [](const Kernel& kernel) {
+    return compile_with_llvm(absl::MakeConstSpan(&kernel, 1), kernel.target, kernel.isa);
+  });
 }
 
 }  // namespace ptxgen::testing

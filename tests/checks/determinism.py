@@ -1,4 +1,5 @@
-"""Compares what `ptxgen dump` prints for every kernel: two builds, two processes, two environments."""
+"""Compares what `ptxgen dump` prints for every kernel: two builds, two processes, two environments; through LLVM, of
+which all use the same one, for each kernel's defaults."""
 
 import concurrent.futures
 import itertools
@@ -26,6 +27,7 @@ def dumps(program):
         ]
         for options in itertools.product(*choices, [f"--target={target}" for target in TARGETS]):
             yield ["dump", "--kernel", kernel["name"], *options]
+        yield ["dump", "--kernel", kernel["name"], f"--target={TARGETS[-1]}", "--codegen=llvm"]
 
 
 def differences(first, second, arguments):

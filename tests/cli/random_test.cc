@@ -34,7 +34,7 @@ TEST_CASE("random command lines end in order", "[cli]") {
   const std::vector<std::string> options = {
       "--kernel", "--k",    "--n",   "--out-type", "--vectors", "--target", "--emit",  "-o",
       "--in",     "--out",  "--arg", "--gguf",     "--tensor",  "--seed",   "--calls", "--device",
-      "--json",   "--help", "-h",    "--version",  "--",        "-",        "--x"};
+      "--json",   "--help", "-h",    "--version",  "--",        "-",        "--x",     "--codegen"};
   const std::vector<std::string> values = {"q4k_dequant",
                                            "q6k_dequant",
                                            "copy",

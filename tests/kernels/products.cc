@@ -37,9 +37,9 @@ LaunchData random_launch(const KernelType& kernel, std::vector<u64> values, std:
   return launch;
 }
 
-std::vector<std::vector<std::byte>> run(const LaunchData& launch) {
+std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& kernels) {
   const ArgInfos arguments = launch.kernel->arguments(launch.values);
-  const Device& device = test_device();
+  const Device& device = kernels.device();
   std::vector<u64> values = launch.values;
   std::vector<std::optional<TightInput>> inputs(arguments.size());
   std::vector<std::optional<GuardedOutput>> outputs(arguments.size());
@@ -54,7 +54,7 @@ std::vector<std::vector<std::byte>> run(const LaunchData& launch) {
       values[i] = inputs[i]->address();
     }
   }
-  require_ok(require_value(test_kernels().get(launch.kernel)).launch(device.default_stream(), values));
+  require_ok(require_value(kernels.get(launch.kernel)).launch(device.default_stream(), values));
   require_ok(device.synchronize());
   std::vector<std::vector<std::byte>> results(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {

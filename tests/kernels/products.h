@@ -20,7 +20,7 @@ struct LaunchData {
 LaunchData random_launch(const KernelType& kernel, std::vector<u64> values, std::uint64_t seed);
 
 // Runs it between guards; by argument, empty for what is no output. Inputs end where their allocations end.
-std::vector<std::vector<std::byte>> run(const LaunchData& launch);
+std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& kernels = test_kernels());
 
 // Runs it and checks every output against the reference.
 void check(const LaunchData& launch);

@@ -15,7 +15,7 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), scalars(app), device(app), startup(app), app(app) {
+      : kernel(app, named), scalars(app), device(app), codegen(app), startup(app), app(app) {
     app.add_option("--shapes", shapes, "rows x values in a row, instead of --n and --k: 14336x4096,1024x4096")
         ->type_name("LIST");
     app.add_option("--calls", rotation.calls,
@@ -32,6 +32,7 @@ struct Options {
   KernelOptions kernel;
   ScalarOptions scalars;
   DeviceOption device;
+  CodegenOption codegen;
   StartupOptions startup;
   const CLI::App& app;
   std::string shapes, plot;
@@ -166,6 +167,8 @@ absl::StatusOr<Outcome> bench(const Options& options) {
   if (absl::Status s = options.startup.check(); !s.ok()) return s;
   if (options.startup.wanted())
     return measure_startup(options.startup, options.app, options.device, options.json);
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
   const absl::StatusOr<std::vector<Case>> all = cases(options);
   if (!all.ok()) return all.status();
   const absl::StatusOr<Device> device = options.device.open();
@@ -180,7 +183,7 @@ absl::StatusOr<Outcome> bench(const Options& options) {
     if (!file.ok()) return file.status();
     plot.emplace(*std::move(file));
   }
-  KernelCache cache(*device);
+  KernelCache cache(*device, {.codegen = *codegen});
   const absl::StatusOr<BenchReport> report = report_on(options, *all, cache);
   if (!report.ok()) return report.status();
   if (plot) {

@@ -1,10 +1,14 @@
 // ptxgen explain: what a kernel is, and what its first CTAs do on the emulator.
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <map>
 #include <memory>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "ptxgen/kernel_cache.h"
 #include "src/builder/instruction_table.h"
 #include "src/runtime/ptxas.h"
@@ -19,13 +23,14 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), scalars(app), target(app), device(app) {
+      : kernel(app, named), scalars(app), target(app), device(app), codegen(app) {
     app.add_flag("--json", json, "print JSON");
   }
   KernelOptions kernel;
   ScalarOptions scalars;
   TargetOption target;
   DeviceOption device;
+  CodegenOption codegen;
   bool json = false;
 };
 
@@ -102,6 +107,16 @@ Table instructions_of(const Kernel& kernel) {
   return table;
 }
 
+// Of a text with one a line, as both code generators print it.
+u32 count_instructions(std::string_view ptx) {
+  u32 count = 0;
+  for (absl::string_view line : absl::StrSplit(absl::string_view(ptx.data(), ptx.size()), '\n')) {
+    line = absl::StripAsciiWhitespace(line);
+    count += absl::EndsWith(line, ";") && line[0] != '.' && line[0] != '/';
+  }
+  return count;
+}
+
 Json to_json(const Dim3& dim) {
   return {dim.x, dim.y, dim.z};
 }
@@ -110,7 +125,7 @@ std::string to_string(const Dim3& dim) {
 }
 
 Table geometry_of(const Descriptor& descriptor, ArgValues values, const GeneratedKernel& generated,
-                  Target asked) {
+                  double generation_ms, Target asked) {
   const LaunchShape shape = descriptor.launch_shape(values);
   u64 read = 0, written = 0;
   for (const ArgInfo& argument : descriptor.arguments(values)) {
@@ -126,6 +141,8 @@ Table geometry_of(const Descriptor& descriptor, ArgValues values, const Generate
                {"block", "block (threads)"},
                {"static_shared_bytes", "static shared"},
                {"dynamic_shared_bytes", "dynamic shared"},
+               {"ptx_instructions", "PTX instructions"},
+               {"generation_ms", "generated in"},
                {"bytes_read", "bytes read"},
                {"bytes_written", "bytes written"}});
   table.add({descriptor.text(),
@@ -136,6 +153,8 @@ Table geometry_of(const Descriptor& descriptor, ArgValues values, const Generate
              {to_json(shape.block), to_string(shape.block)},
              generated.static_shared_bytes,
              shape.dynamic_shared_bytes,
+             count_instructions(generated.ptx),
+             {Json(generation_ms), absl::StrFormat("%.2f ms", generation_ms)},
              read,
              written});
   return table;
@@ -190,9 +209,9 @@ absl::Status ask_ptxas(const GeneratedKernel& kernel, const LaunchShape& shape, 
 }
 
 absl::Status ask_device(const Descriptor& descriptor, const LaunchShape& shape, const Device& device,
-                        Compiled& compiled) {
+                        Codegen codegen, Compiled& compiled) {
   if (device.kind() != DeviceKind::kCuda) return absl::NotFoundError(device.reason());
-  KernelCache cache(device);
+  KernelCache cache(device, {.codegen = codegen});
   const absl::StatusOr<CompiledKernel> kernel = cache.get(descriptor);
   if (!kernel.ok()) return kernel.status();
   const u64 threads = shape.block.x * shape.block.y * shape.block.z;
@@ -213,21 +232,27 @@ absl::StatusOr<Outcome> explain(const Options& options) {
   if (!values.ok()) return values.status();
   const absl::StatusOr<Target> target = options.target.target();
   if (!target.ok()) return target.status();
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
   const absl::StatusOr<Kernel> kernel = build_kernel(descriptor, {.target = *target});
   if (!kernel.ok()) return kernel.status();
-  const absl::StatusOr<GeneratedKernel> generated = generate(descriptor, {.build = {.target = *target}});
+  (void)describe(*codegen);  // opens what it needs, once a process
+  const auto start = std::chrono::steady_clock::now();
+  const absl::StatusOr<GeneratedKernel> generated =
+      generate(descriptor, {.build = {.target = *target}, .codegen = *codegen});
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   if (!generated.ok()) return generated.status();
 
   const LaunchShape shape = descriptor.launch_shape(*values);
   Compiled compiled;
   if (absl::Status s = ask_ptxas(*generated, shape, *target, compiled); !s.ok())
     compiled.unknown("ptxas", s.message());
-  if (absl::Status s = ask_device(descriptor, shape, *device, compiled); !s.ok())
+  if (absl::Status s = ask_device(descriptor, shape, *device, *codegen, compiled); !s.ok())
     compiled.unknown("the driver", s.message());
 
-  const Table geometry = geometry_of(descriptor, *values, *generated, *target),
+  const Table geometry = geometry_of(descriptor, *values, *generated, took.count(), *target),
               instructions = instructions_of(*kernel);
   const Trial trial = Trial::run(descriptor, *values, *generated);
   if (!options.json) {

@@ -99,6 +99,19 @@ TargetOption::TargetOption(CLI::App& app) {
       ->type_name("TARGET");
 }
 
+CodegenOption::CodegenOption(CLI::App& app) {
+  std::string all;
+  for (const std::string_view name : kEnumNames<Codegen>) str_append(&all, all.empty() ? "" : ", ", name);
+  app.add_option("--codegen", text_, str_cat("what writes the PTX: ", all, "; default ", text_))
+      ->type_name("CODEGEN");
+}
+
+absl::StatusOr<Codegen> CodegenOption::codegen() const {
+  Codegen codegen{};
+  if (absl::Status s = ptxgen::detail::parse_field("--codegen", text_, codegen); !s.ok()) return s;
+  return codegen;
+}
+
 DeviceOption::DeviceOption(CLI::App& app)
     : option_(app.add_option("--device", text_,
                              str_cat("where to run: ", env::kDevice.values, "; default ", env::kDevice.name,

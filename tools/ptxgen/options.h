@@ -67,6 +67,16 @@ class TargetOption {
   std::string text_ = "sm_90";
 };
 
+// --codegen
+class CodegenOption {
+ public:
+  explicit CodegenOption(CLI::App& app);
+  absl::StatusOr<Codegen> codegen() const;
+
+ private:
+  std::string text_ = std::string(kEnumNames<Codegen>.front());
+};
+
 // --device
 class DeviceOption {
  public:

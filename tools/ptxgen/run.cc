@@ -17,11 +17,13 @@ struct Options {
         in(app, "--in", "FILE", "the content of a buffer that the kernel reads; once for each"),
         out(app, "--out", "FILE", "where a buffer goes that the kernel writes; once for each"),
         scalars(app),
-        device(app) {}
+        device(app),
+        codegen(app) {}
   KernelOptions kernel;
   NamedValues in, out;
   ScalarOptions scalars;
   DeviceOption device;
+  CodegenOption codegen;
 };
 
 struct Arguments {
@@ -55,6 +57,8 @@ absl::StatusOr<Outcome> run(const Options& options) {
   if (!kernel.ok()) return kernel.status();
   const absl::StatusOr<Arguments> arguments = arguments_of(options, **kernel);
   if (!arguments.ok()) return arguments.status();
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
   std::map<std::size_t, OutputFile> files;  // before the work, so that a wrong path costs none
@@ -65,7 +69,7 @@ absl::StatusOr<Outcome> run(const Options& options) {
     files.emplace(i, *std::move(file));
   }
 
-  KernelCache cache(*device);
+  KernelCache cache(*device, {.codegen = *codegen});
   absl::StatusOr<Launch> launch = Launch::prepare(cache, *kernel, arguments->values);
   if (!launch.ok()) return launch.status();
   for (std::size_t i = 0; i < arguments->in.size(); ++i) {

@@ -23,7 +23,7 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app) {
+      : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app), codegen(app) {
     if (!kernel_is_named) app.allow_extras(false);
     gguf_option =
         app.add_option("--gguf", gguf, "verify every quantised tensor of this model")->type_name("FILE");
@@ -45,6 +45,7 @@ struct Options {
   bool kernel_is_named;
   ScalarOptions scalars;
   DeviceOption device;
+  CodegenOption codegen;
   std::string gguf, tensor = "*";
   u64 seed = 1;
   CLI::Option *gguf_option, *tensor_option, *seed_option;
@@ -255,9 +256,11 @@ absl::StatusOr<Outcome> verify(const Options& options) {
     if (!opened.ok()) return opened.status();
     file = *std::move(opened);
   }
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
-  KernelCache cache(*device);
+  KernelCache cache(*device, {.codegen = *codegen});
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
