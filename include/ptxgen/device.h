@@ -58,7 +58,7 @@ struct DeviceOptions {
   PTXGEN_API static absl::StatusOr<DeviceOptions> from_environment();
 };
 
-struct DeviceProperties {
+struct PTXGEN_API DeviceProperties {
   DeviceKind kind = DeviceKind::kEmulator;
   int index = 0;  // CUDA ordinal; 0 for an emulated device
   std::string name;
@@ -76,6 +76,10 @@ struct DeviceProperties {
   std::uint32_t max_threads_per_block = 0;
   Dim3 max_block;
   Dim3 max_grid;
+
+  // What every device of a target has: of a kind and a number of SMs that the caller knows, and without
+  // memory.
+  static DeviceProperties of(Target target, DeviceKind kind, std::uint32_t sm_count);
 };
 
 // What a device loads.

@@ -129,6 +129,11 @@ struct Preparation {
   Preparation(const QuantizeQ8_1& quantize) : product(quantize) {}                                  // NOLINT
 };
 
+// The kernels that prepare() compiles for this product on a device of this policy, so that a pack can hold
+// them.
+PTXGEN_API absl::StatusOr<std::vector<KernelType>> kernels_of(const DevicePolicy& policy,
+                                                              const Preparation& product);
+
 // Runs products on the cache's device; the cache must outlive it. Any number of threads may use one.
 //
 // A product that was neither prepared nor run before is compiled, except while the calling thread records a

@@ -155,10 +155,13 @@ class DescriptorOf final : public Descriptor {
     return fields.empty() ? name() : str_cat(name(), " ", fields);
   }
   bool equals(const Descriptor& other) const override {
-    const auto* same = dynamic_cast<const DescriptorOf*>(&other);
-    return same && equal_fields(value_, same->value_);
+    return typeid(other) == typeid(DescriptorOf) &&  // final, so as good as a dynamic_cast, and faster
+           equal_fields(value_, static_cast<const DescriptorOf&>(other).value_);
   }
-  std::size_t hash() const override { return absl::HashOf(Hashed{value_}); }
+  std::size_t hash() const override {
+    static const std::size_t type = typeid(D).hash_code();  // which reads the whole name of the type
+    return absl::HashOf(type, hash_fields(value_));
+  }
   absl::Status validate() const override {
     if (absl::Status status = check_fields(value_); !status.ok()) return status;
     if constexpr (requires { value_.validate(); }) return value_.validate();
@@ -187,13 +190,6 @@ class DescriptorOf final : public Descriptor {
 
  private:
   using Args = typename D::Args;
-  struct Hashed {
-    const D& value;
-    template <class H>
-    friend H AbslHashValue(H state, const Hashed& hashed) {
-      return hash_fields(H::combine(std::move(state), typeid(D).hash_code()), hashed.value);
-    }
-  };
 
   template <class A>
   ArgInfo info_of(const A& argument, const Args& args) const {

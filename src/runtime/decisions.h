@@ -31,8 +31,8 @@ struct ShapeKey {
   bool operator==(const ShapeKey&) const = default;
   template <class H>
   friend H AbslHashValue(H state, const ShapeKey& key) {
-    state = hash_fields(H::combine(std::move(state), key.aligned, key.call.has_value()), key.shape);
-    return key.call ? hash_fields(std::move(state), *key.call) : std::move(state);
+    return H::combine(std::move(state), hash_fields(key.shape), key.aligned,
+                      key.call ? hash_fields(*key.call) : 0);
   }
 };
 
@@ -45,7 +45,7 @@ struct FusedKey {
   }
   template <class H>
   friend H AbslHashValue(H state, const FusedKey& key) {
-    return hash_fields(H::combine(std::move(state), key.aligned), key.product);
+    return H::combine(std::move(state), hash_fields(key.product), key.aligned);
   }
 };
 

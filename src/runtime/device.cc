@@ -113,6 +113,22 @@ absl::StatusOr<int> Device::cuda_device_count(const DeviceOptions& options) {
   return internal::count_cuda_devices(libcuda_of(options));
 }
 
+DeviceProperties DeviceProperties::of(Target target, DeviceKind kind, std::uint32_t sm_count) {
+  DeviceProperties properties;
+  properties.kind = kind;
+  properties.compute_major = target.sm / 10;
+  properties.compute_minor = target.sm % 10;
+  properties.target = target;
+  properties.highest_isa = kNewestIsa;
+  properties.sm_count = sm_count;
+  properties.shared_bytes_per_block = kMaxStaticSharedBytes;
+  properties.shared_bytes_per_block_optin = limits(target).shared_bytes_per_cta();
+  properties.max_threads_per_block = kMaxThreadsPerCta;
+  properties.max_block = kMaxBlock;
+  properties.max_grid = kMaxGrid;
+  return properties;
+}
+
 const DeviceProperties& Device::properties() const {
   return state_->backend().properties();
 }

@@ -246,19 +246,9 @@ absl::Status EmulatorBackend::launch_graph(Handle graph, Handle stream) {
 }  // namespace
 
 std::unique_ptr<Backend> open_emulator(Target target, std::uint32_t threads) {
-  DeviceProperties properties;
-  properties.kind = DeviceKind::kEmulator;
+  // Host threads that execute CTAs are its SMs.
+  DeviceProperties properties = DeviceProperties::of(target, DeviceKind::kEmulator, threads);
   properties.name = "ptxgen emulator";
-  properties.compute_major = target.sm / 10;
-  properties.compute_minor = target.sm % 10;
-  properties.target = target;
-  properties.highest_isa = kNewestIsa;
-  properties.sm_count = threads;  // host threads that execute CTAs
-  properties.shared_bytes_per_block = kMaxStaticSharedBytes;
-  properties.shared_bytes_per_block_optin = limits(target).shared_bytes_per_cta();
-  properties.max_threads_per_block = kMaxThreadsPerCta;
-  properties.max_block = kMaxBlock;
-  properties.max_grid = kMaxGrid;
   return std::make_unique<EmulatorBackend>(std::move(properties), threads);
 }
 

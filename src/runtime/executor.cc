@@ -357,6 +357,12 @@ Needed needed_for(const DevicePolicy& policy, const Preparation& wanted) {
 
 }  // namespace
 
+absl::StatusOr<std::vector<KernelType>> kernels_of(const DevicePolicy& policy, const Preparation& product) {
+  Needed needed = needed_for(policy, product);
+  if (!needed.status.ok()) return needed.status;
+  return std::move(needed.kernels);
+}
+
 std::vector<absl::Status> Executor::prepare(absl::Span<const Preparation> products,
                                             const PrepareOptions& options) {
   State& state = *state_;

@@ -54,7 +54,7 @@ struct Outer {
   }
   template <class H>
   friend H AbslHashValue(H state, const Outer& outer) {
-    return hash_fields(std::move(state), outer);
+    return H::combine(std::move(state), hash_fields(outer));
   }
 };
 

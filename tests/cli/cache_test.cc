@@ -1,7 +1,10 @@
 // `ptxgen cache`, `ptxgen pack` and `ptxgen bench --startup`.
 #include <algorithm>
 #include <fstream>
+#include <set>
 
+#include "ptxgen/executor.h"
+#include "ptxgen/gguf.h"
 #include "ptxgen/pack.h"
 #include "tests/cli/child.h"
 #include "tests/support/catch.h"
@@ -130,6 +133,38 @@ TEST_CASE("a pack has the kernels of a model", "[cli]") {
   for (const json& row : report["entries"]) kernels.push_back(row["kernel"]);
   std::sort(kernels.begin(), kernels.end());
   CHECK(std::adjacent_find(kernels.begin(), kernels.end()) == kernels.end());
+}
+
+// Also below sm_90, which has no schedule `stream`.
+TEST_CASE("a pack of a model has what an executor runs on each target", "[cli]") {
+  const Command command;
+  const std::string output = in_folder(command, "layer.ptxpack");
+  const json report = command.run_json(
+      {"pack", "--gguf", data_path("layer.gguf"), "--target", "sm_90a,sm_80,sm_75", "-o", output});
+  std::set<std::string> packed;
+  for (const json& row : report["entries"]) {
+    INFO(row);
+    CHECK(row["kind"] == "cubin");
+    packed.insert(str_cat(row["target"].get<std::string>(), " ", row["kernel"].get<std::string>()));
+  }
+  const gguf::File model = take(gguf::File::open(data_path("layer.gguf")));
+  int products = 0;
+  for (const Target target : {Target{90, true}, Target{80, false}, Target{75, false}}) {
+    const DevicePolicy policy(DeviceProperties::of(target, DeviceKind::kCuda, 132), {}, {});
+    for (const gguf::Tensor& tensor : model.tensors()) {
+      if (!tensor.format()) continue;
+      for (const u32 m : {1u, 2u, 3u, 7u}) {
+        const GemvShape shape = {*tensor.format(), static_cast<u32>(tensor.n()), static_cast<u32>(tensor.k()),
+                                 m};
+        for (const KernelType& kernel : take(kernels_of(policy, shape))) {
+          INFO(target.to_string() << " " << kernel->text());
+          CHECK(packed.count(str_cat(target.to_string(), " ", kernel->text())) == 1);
+          ++products;
+        }
+      }
+    }
+  }
+  CHECK(products > 0);
 }
 
 TEST_CASE("without a ptxas a pack holds PTX and says so", "[cli]") {

@@ -335,10 +335,10 @@ absl::StatusOr<Outcome> import_pack(const Options& options, CubinStore& store) {
 }
 
 absl::StatusOr<Outcome> prepare(const Options& options, CubinStore&) {
-  const absl::StatusOr<KernelList> wanted = options.list.kernels();
-  if (!wanted.ok()) return wanted.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
+  const absl::StatusOr<KernelList> wanted = options.list.kernels(device->properties());
+  if (!wanted.ok()) return wanted.status();
   KernelCache cache(*device);
   std::vector<absl::Status> statuses;
   {

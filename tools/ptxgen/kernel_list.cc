@@ -1,10 +1,12 @@
 #include "tools/ptxgen/kernel_list.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
+#include "ptxgen/executor.h"
 #include "ptxgen/gguf.h"
 #include "tools/ptxgen/files.h"
 
@@ -22,25 +24,48 @@ bool has_field(const KernelFamily& family, std::string_view name) {
                      [&](const FieldInfo& field) { return field.name == name; });
 }
 
-// The kernels for rows of a format: "q4k_dequant" for q4_K, and no other name of one of them.
+// Which kernel a product gets is a policy's business.
+bool is_product(const KernelType& kernel) {
+  return kernel.get_if<Gemv>() || kernel.get_if<BatchedGemv>() || kernel.get_if<FusedGemv>();
+}
+
+// The other kernels for rows of a format: "q4k_dequant" for q4_K, and no other name of one of them.
 std::vector<const KernelFamily*> families_of(Format format) {
   const std::string prefix = str_cat(info(format).name, "_");
   std::vector<const KernelFamily*> families;
   for (const KernelFamily& family : kernel_families()) {
     if (family.name.starts_with(prefix) && family.defaults->name() == family.name && has_field(family, "k") &&
-        has_field(family, "n")) {
+        has_field(family, "n") && !is_product(family.defaults)) {
       families.push_back(&family);
     }
   }
   return families;
 }
 
-absl::StatusOr<KernelList> of_model(const std::string& path, const FieldValues& constants) {
+// What prepare() of an executor would compile for a matrix, activations prepared or not.
+std::vector<Preparation> products_of(const gguf::Tensor& tensor) {
+  const auto narrow = [](std::uint64_t extent) {  // one too large stays so, and is refused
+    return static_cast<u32>(std::min<std::uint64_t>(extent, std::numeric_limits<u32>::max()));
+  };
+  GemvShape shape = {*tensor.format(), narrow(tensor.n()), narrow(tensor.k()), kMostGemvRows};
+  std::vector<Preparation> products = {shape};
+  shape.x_type = Activations::kQ8_1;
+  products.emplace_back(shape);
+  products.emplace_back(QuantizeQ8_1{.k = shape.k});
+  return products;
+}
+
+absl::StatusOr<KernelList> of_model(const std::string& path, const FieldValues& constants,
+                                    const DeviceProperties& device) {
   const absl::StatusOr<gguf::File> file = gguf::File::open(path);
   if (!file.ok()) return file.status();
+  const DevicePolicy policy(device, {}, {});
   KernelList list;
   std::set<std::string> texts;
   std::set<std::string> used;  // of the constants
+  const auto note = [&](std::string_view what, const gguf::Tensor& tensor, const absl::Status& status) {
+    list.notes.push_back(str_cat(what, " for ", tensor.name, ": ", std::string(status.message())));
+  };
   for (const gguf::Tensor& tensor : file->tensors()) {
     if (!tensor.format()) continue;
     for (const KernelFamily* family : families_of(*tensor.format())) {
@@ -56,9 +81,16 @@ absl::StatusOr<KernelList> of_model(const std::string& path, const FieldValues& 
       if (kernel.ok()) {
         add(list, texts, *kernel);
       } else {
-        list.notes.push_back(
-            str_cat(family->name, " for ", tensor.name, ": ", std::string(kernel.status().message())));
+        note(family->name, tensor, kernel.status());
       }
+    }
+    for (const Preparation& product : products_of(tensor)) {
+      const absl::StatusOr<std::vector<KernelType>> kernels = kernels_of(policy, product);
+      if (!kernels.ok()) {
+        note("products", tensor, kernels.status());
+        continue;
+      }
+      for (const KernelType& kernel : *kernels) add(list, texts, kernel);
     }
   }
   for (const auto& [name, value] : constants) {
@@ -124,7 +156,7 @@ KernelListOptions::KernelListOptions(CLI::App& app)
           app, "--constant", "VALUE",
           "with --gguf: a constant of all kernels that have it, as out_type=f16; default: the kernel's") {}
 
-absl::StatusOr<KernelList> KernelListOptions::kernels() const {
+absl::StatusOr<KernelList> KernelListOptions::kernels(const DeviceProperties& device) const {
   const bool gguf = gguf_option_->count() > 0, list = list_option_->count() > 0;
   if (gguf == list) {
     return absl::InvalidArgumentError(
@@ -136,7 +168,7 @@ absl::StatusOr<KernelList> KernelListOptions::kernels() const {
   if (list) return of_list(list_);
   const absl::StatusOr<FieldValues> constants = constants_.parse();
   if (!constants.ok()) return constants.status();
-  return of_model(gguf_, *constants);
+  return of_model(gguf_, *constants, device);
 }
 
 }  // namespace ptxgen::tool

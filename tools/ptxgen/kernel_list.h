@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "ptxgen/device.h"
 #include "tools/ptxgen/options.h"
 
 namespace ptxgen::tool {
@@ -25,9 +26,10 @@ class KernelListOptions {
 
   bool given() const { return gguf_option_->count() > 0 || list_option_->count() > 0; }
 
-  // --gguf: every kernel that takes a format, for each quantised shape in the model. --list: one a line; what
-  // follows a # does not count. Neither or both is refused.
-  absl::StatusOr<KernelList> kernels() const;
+  // --gguf: for each quantised shape in the model what an Executor on such a device, without records of
+  // ptxgen tune, runs for products with it, and every other kernel that takes the format. --list: one a line;
+  // what follows a # does not count. Neither or both is refused.
+  absl::StatusOr<KernelList> kernels(const DeviceProperties& device) const;
 
  private:
   std::string gguf_, list_;

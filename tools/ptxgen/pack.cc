@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_join.h"
 #include "ptxgen/environment.h"
+#include "ptxgen/gemv.h"
 #include "ptxgen/pack.h"
 #include "src/runtime/crew.h"
 #include "src/runtime/ptxas.h"
@@ -19,6 +20,11 @@ namespace {
 struct Options {
   explicit Options(CLI::App& app) : list(app) {
     app.add_option("--target", targets, "the GPUs to compile for, as sm_90a,sm_89")->type_name("LIST");
+    app.add_option("--sm-count", sm_count,
+                   str_cat("with --gguf: SMs of those GPUs, by which products are planned; default: ",
+                           kMeasuredSmCount))
+        ->transform(whole_number(1, 4096))
+        ->type_name("NUMBER");
     app.add_option("-o,--output", output, "the pack to write")->type_name("FILE");
     app.add_option("--jobs", threads, "how many ptxas at once; default: one a processor, at most 16")
         ->transform(whole_number(1, 256))
@@ -27,13 +33,14 @@ struct Options {
   }
   KernelListOptions list;
   std::string targets, output;
+  u32 sm_count = kMeasuredSmCount;
   u32 threads = 0;
   bool json = false;
 };
 
 struct Job {
   KernelType kernel;
-  Target target;
+  DeviceProperties device;
   absl::StatusOr<StoredKernel> made = absl::UnknownError("");
   bool refused = false;  // the target cannot run it; else a failure is a fault
 };
@@ -72,32 +79,27 @@ absl::StatusOr<std::optional<Ptxas>> find_ptxas() {
 }
 
 void make(Job& job, const std::optional<Ptxas>& ptxas) {
-  const absl::StatusOr<GeneratedKernel> generated = generate(*job.kernel, {.build = {.target = job.target}});
+  const absl::StatusOr<GeneratedKernel> generated =
+      generate(*job.kernel, {.build = {.target = job.device.target}});
   if (!generated.ok()) {
     job.refused = true;
     job.made = generated.status();
     return;
   }
-  DeviceProperties device;
-  device.kind = DeviceKind::kCuda;
-  device.compute_major = job.target.sm / 10;
-  device.compute_minor = job.target.sm % 10;
-  device.target = job.target;
-  device.highest_isa = kNewestIsa;
   StoredKernel stored = {
-      KernelKey::of_device(device, detail::field_text(Codegen::kDirect)), generated->ptx, {}};
+      KernelKey::of_device(job.device, detail::field_text(Codegen::kDirect)), generated->ptx, {}};
   stored.key.descriptor = job.kernel->text();
   stored.key.compiler = ptxas ? name_of(*ptxas) : "none";
   stored.image = {ImageKind::kPtx, generated->ptx, ""};
   if (ptxas) {
-    absl::StatusOr<PtxasReport> report = ptxas->assemble(generated->ptx, job.target);
+    absl::StatusOr<PtxasReport> report = ptxas->assemble(generated->ptx, job.device.target);
     if (!report.ok()) {
       job.made = report.status();
       return;
     }
     if (!report->ok) {
       job.made = absl::InternalError(
-          str_cat(job.kernel->text(), " for ", job.target.to_string(), ": ", report->log));
+          str_cat(job.kernel->text(), " for ", job.device.target.to_string(), ": ", report->log));
       return;
     }
     stored.image = {ImageKind::kCubin, std::move(report->cubin), ""};
@@ -118,22 +120,34 @@ absl::Status make_all(std::vector<Job>& jobs, const std::optional<Ptxas>& ptxas,
   return absl::OkStatus();
 }
 
+// A job for each kernel and target, and each note once.
+absl::Status list_jobs(const Options& options, const std::vector<Target>& targets, std::vector<Job>& jobs,
+                       std::vector<std::string>& notes) {
+  for (const Target target : targets) {
+    const auto device = DeviceProperties::of(target, DeviceKind::kCuda, options.sm_count);
+    const absl::StatusOr<KernelList> list = options.list.kernels(device);
+    if (!list.ok()) return list.status();
+    for (const KernelType& kernel : list->kernels) jobs.push_back({kernel, device});
+    for (const std::string& note : list->notes) {
+      if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Outcome> pack(const Options& options) {
   const absl::StatusOr<std::vector<Target>> targets = targets_of(options);
   if (!targets.ok()) return targets.status();
   if (options.output.empty())
     return absl::InvalidArgumentError("-o is missing; name the pack to write, as -o model.ptxpack");
-  const absl::StatusOr<KernelList> list = options.list.kernels();
-  if (!list.ok()) return list.status();
+  std::vector<Job> jobs;
+  std::vector<std::string> notes;
+  if (absl::Status s = list_jobs(options, *targets, jobs, notes); !s.ok()) return s;
   absl::StatusOr<OutputFile> file = OutputFile::create(options.output);  // whether it can be is known first
   if (!file.ok()) return file.status();
   const absl::StatusOr<std::optional<Ptxas>> ptxas = find_ptxas();
   if (!ptxas.ok()) return ptxas.status();
 
-  std::vector<Job> jobs;
-  for (const KernelType& kernel : list->kernels) {
-    for (const Target target : *targets) jobs.push_back({kernel, target});
-  }
   if (absl::Status s = make_all(jobs, *ptxas, options.threads); !s.ok()) return s;
 
   Table table({{"kernel", "kernel"},
@@ -145,24 +159,23 @@ absl::StatusOr<Outcome> pack(const Options& options) {
   for (Job& job : jobs) {
     if (job.made.ok()) {
       const Image& image = job.made->image;
-      table.add({job.kernel->text(), job.target.to_string(),
+      table.add({job.kernel->text(), job.device.target.to_string(),
                  image.kind == ImageKind::kCubin ? "cubin" : "PTX", image.bytes.size(), Json()});
       made.push_back(*std::move(job.made));
     } else {
-      table.add({job.kernel->text(), job.target.to_string(), "none", Json(),
+      table.add({job.kernel->text(), job.device.target.to_string(), "none", Json(),
                  std::string(job.made.status().message())});
     }
   }
   if (made.empty())
     return absl::InvalidArgumentError(str_cat(
         "nothing to pack: ",
-        std::string(jobs.empty() ? list->notes.front() : std::string(jobs.front().made.status().message()))));
+        std::string(jobs.empty() ? notes.front() : std::string(jobs.front().made.status().message()))));
   const std::string bytes = make_pack(made);
   if (absl::Status s = file->write({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}); !s.ok())
     return s;
   if (absl::Status s = file->commit(); !s.ok()) return s;
 
-  std::vector<std::string> notes = list->notes;
   if (!*ptxas) {
     notes.emplace_back(
         "there is no ptxas here, so the pack holds PTX, which each process compiles as if there were no "
