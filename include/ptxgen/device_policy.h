@@ -56,10 +56,11 @@ class PTXGEN_API DevicePolicy {
   absl::StatusOr<GemvChoice> tuned(const GemvShape& shape, bool aligned) const;
   absl::StatusOr<GemvChoice> shipped(const GemvShape& shape, bool aligned) const;
   absl::Status fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const;
-  absl::Status has_stream(bool aligned) const;
+  absl::Status has(Schedule schedule, bool aligned) const;
   absl::Status has_shared(const LaunchShape& shape) const;
   template <class D>
-  StreamPlan plan_of(const D& product) const;
+  D with_plan(D product) const;
+  GemvVariant variant_of(const GemvShape& rows, Schedule schedule) const;
 
   const DeviceProperties device_;
   const GemvOverrides overrides_;

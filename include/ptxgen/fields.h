@@ -12,8 +12,8 @@
 //
 // Equality, hash, text form, command-line options and the check of bounds follow from the list. A field is a
 // u32 with bounds, an enumeration with a specialisation of kEnumNames, or a struct with a field list of its
-// own, whose fields count as the owner's. Bounds that depend on other fields are a member function,
-// `Bounds (Dequant::*)() const`, at the place of the constant.
+// own, whose fields count as the owner's. Of an enumeration bounds may leave out values. Bounds that depend
+// on other fields are a member function, `Bounds (Dequant::*)() const`, at the place of the constant.
 #pragma once
 
 #include <array>
@@ -41,6 +41,12 @@ struct PTXGEN_API Bounds {
   // "256 to 16777216, a multiple of 256 (a block of q4_K)"
   std::string to_string() const;
 };
+
+// The values of an enumeration from one to another.
+template <class E>
+constexpr Bounds between(E first, E last) {
+  return {static_cast<u32>(first), static_cast<u32>(last)};
+}
 
 template <class Owner, class T>
 struct Field {
@@ -96,7 +102,7 @@ struct FieldInfo {
   std::string_view name;
   std::string_view meaning;
   Bounds bounds;                                 // of an integer field
-  std::vector<std::string_view> allowed_values;  // of an enumeration
+  std::vector<std::string_view> allowed_values;  // of an enumeration, within the bounds
   std::string default_value;
   bool optional = false;  // 0 leaves the choice to the kernel
 };
@@ -116,20 +122,39 @@ std::string field_text(const T& value) {
 PTXGEN_API absl::Status parse_integer(std::string_view name, std::string_view text, u32& value);
 PTXGEN_API absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds);
 PTXGEN_API absl::Status unknown_name(std::string_view field, std::string_view text,
-                                     const std::string_view* allowed, std::size_t count);
+                                     const std::vector<std::string_view>& allowed);
+
+template <class E>
+std::vector<std::string_view> names_within(const Bounds& bounds) {
+  std::vector<std::string_view> names;
+  for (std::size_t i = bounds.min; i < kEnumNames<E>.size() && i <= bounds.max; ++i)
+    names.push_back(kEnumNames<E>[i]);
+  return names;
+}
 
 template <class T>
-absl::Status parse_field(std::string_view name, std::string_view text, T& value) {
+absl::Status parse_field(std::string_view name, std::string_view text, const Bounds& bounds, T& value) {
   if constexpr (std::is_enum_v<T>) {
-    for (std::size_t i = 0; i < kEnumNames<T>.size(); ++i) {
+    for (std::size_t i = bounds.min; i < kEnumNames<T>.size() && i <= bounds.max; ++i) {
       if (kEnumNames<T>[i] == text) {
         value = static_cast<T>(i);
         return absl::OkStatus();
       }
     }
-    return unknown_name(name, text, kEnumNames<T>.data(), kEnumNames<T>.size());
+    return unknown_name(name, text, names_within<T>(bounds));
   } else {
     return parse_integer(name, text, value);
+  }
+}
+
+template <class T>
+absl::Status check_field(std::string_view name, T value, const Bounds& bounds) {
+  if constexpr (std::is_enum_v<T>) {
+    const u32 number = static_cast<u32>(value);
+    if (number >= bounds.min && number <= bounds.max) return absl::OkStatus();
+    return unknown_name(name, field_text(value), names_within<T>(bounds));
+  } else {
+    return check_bounds(name, value, bounds);
   }
 }
 
@@ -194,15 +219,14 @@ u64 hash_fields(const D& owner) {
   return word;
 }
 
-// Every integer within its bounds, or a status that names the field, its value and the rule.
+// Every field within its bounds, or a status that names the field, its value and the rule.
 template <class D>
 absl::Status check_fields(const D& owner) {
   absl::Status status;
   for_each_field(owner, [&](const auto& f, const auto& holder) {
-    if constexpr (std::is_same_v<std::remove_cvref_t<decltype(holder.*f.member)>, u32>) {
-      if (status.ok() && !f.fixed && !(f.optional && holder.*f.member == 0))
-        status = detail::check_bounds(f.name, holder.*f.member, f.bounds(holder));
-    }
+    const bool left_out = f.optional && static_cast<u32>(holder.*f.member) == 0;
+    if (status.ok() && !f.fixed && !left_out)
+      status = detail::check_field(f.name, holder.*f.member, f.bounds(holder));
   });
   return status;
 }
@@ -212,7 +236,8 @@ template <class D>
 absl::Status set_field(D& owner, std::string_view name, std::string_view text) {
   absl::Status status = absl::NotFoundError(str_cat("no field is called '", name, "'"));
   for_each_field(owner, [&](const auto& f, auto& holder) {
-    if (f.name == name && !f.fixed) status = detail::parse_field(name, text, holder.*f.member);
+    if (f.name == name && !f.fixed)
+      status = detail::parse_field(name, text, f.bounds(holder), holder.*f.member);
   });
   return status;
 }
@@ -224,7 +249,7 @@ std::vector<FieldInfo> field_infos(const D& defaults) {
     using T = std::remove_cvref_t<decltype(holder.*f.member)>;
     if (f.fixed) return;
     FieldInfo info{f.name, f.meaning, f.bounds(holder), {}, detail::field_text(holder.*f.member), f.optional};
-    if constexpr (std::is_enum_v<T>) info.allowed_values.assign(kEnumNames<T>.begin(), kEnumNames<T>.end());
+    if constexpr (std::is_enum_v<T>) info.allowed_values = detail::names_within<T>(info.bounds);
     infos.push_back(std::move(info));
   });
   return infos;

@@ -46,7 +46,8 @@ struct PTXGEN_API QuantizeQ8_1 {
   void build(KernelBuilder& k) const;
 };
 
-// How the work of a product is divided and where its data passes; docs/gemv.md compares them.
+// How the work of a product is divided and where its data passes; docs/gemv.md compares them. For one row of
+// x (Gemv) there are the first ten, for more (BatchedGemv) the last three.
 enum class Schedule : u8 {
   kWarp,           // 32 threads a row, a byte of weights a load
   kTiled,          // x staged in shared memory for several rows
@@ -57,12 +58,14 @@ enum class Schedule : u8 {
   kMultiWarp,      // several warps a row, 4-byte weight loads
   kMultiWarpDp4a,  // int8 activations, dp4a, scales broadcast
   kHalfWarpDp4a,   // int8 activations, dp4a, 8-byte loads, scales loaded by every thread
-  kStream,         // int8 activations, weights through shared memory ahead of the activations
+  kStream,         // int8 activations, weights through shared memory ahead of the activations; sm_90
+  kMma,            // int8 tensor cores, 16 rows of weights by 8 of x; weights as in stream; sm_90
+  kMmaDirect,      // the same with weights loaded from global memory by the threads that need them; sm_80
 };
 template <>
-inline constexpr std::array<std::string_view, 10> kEnumNames<Schedule> = {
-    "warp",       "tiled",      "chunked_tiled",   "coalesced",      "wide",
-    "vectorized", "multi_warp", "multi_warp_dp4a", "half_warp_dp4a", "stream"};
+inline constexpr std::array<std::string_view, 12> kEnumNames<Schedule> = {
+    "warp",       "tiled",           "chunked_tiled",  "coalesced", "wide", "vectorized",
+    "multi_warp", "multi_warp_dp4a", "half_warp_dp4a", "stream",    "mma",  "mma_direct"};
 
 enum class Activations : u8 {
   kF32,   // as they are; schedules on int8 quantise them first, in the same kernel
@@ -80,7 +83,7 @@ constexpr u64 activation_bytes(Activations type, u32 k) {
 inline constexpr u32 kMeasuredSmCount = 132;
 
 // How schedule `stream` divides its work. ctas == 0 leaves all of it to the kernel, which has measured plans
-// for a device of 132 SMs (default_plan() has them for others). Otherwise every number counts as it is.
+// for a device of 132 SMs (planned() makes them for others). Otherwise every number counts as it is.
 struct StreamPlan {
   u32 ctas = 0;         // of the launch; each takes an equal share of the rows
   u32 row_lanes = 0;    // lanes of a warp that share a row: 4, 8, 16 or 32
@@ -120,7 +123,7 @@ struct PTXGEN_API Gemv {
   static constexpr auto fields() {
     return std::tuple(
         field("k", &Gemv::k, "values in a row", &Gemv::k_bounds), field("n", &Gemv::n, "rows", {1, 1u << 28}),
-        field("schedule", &Gemv::schedule, "who reads what"),
+        field("schedule", &Gemv::schedule, "who reads what", between(Schedule::kWarp, Schedule::kStream)),
         field("x_type", &Gemv::x_type, "type of the activations"),
         optional_field("num_warps", &Gemv::num_warps, "multi_warp, *_dp4a: warps a row", {1, 32}),
         optional_field("outputs_per_block", &Gemv::outputs_per_block, "tiled, chunked_tiled: rows a CTA",
@@ -157,17 +160,8 @@ struct PTXGEN_API Gemv {
   void build(KernelBuilder& k) const;
 };
 
-// y[m][n] = x[m][k] W[n][k]^T for few rows of x, weights read once. m is an argument: one kernel serves all m
-// up to max_m. The sums of a row do not depend on the other rows, nor on max_m within one schedule.
-enum class BatchedSchedule : u8 {
-  kStream,     // Schedule::kStream with the activations of all rows in registers: max_m up to 4
-  kMma,        // int8 tensor cores, 16 rows of weights by 8 of x; weights as in stream; sm_90 and later
-  kMmaDirect,  // the same with weights loaded from global memory by the threads that need them; sm_80 and
-               // later
-};
-template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<BatchedSchedule> = {"stream", "mma",
-                                                                                "mma_direct"};
+// The most rows of x that schedule `stream` takes: their activations are in registers.
+inline constexpr u32 kMostStreamRows = 4;
 
 // What schedules mma and mma_direct divide besides. They take of StreamPlan ctas, stages, in_flight, trigger
 // and ctas_per_sm, where a tile is 16 rows by `chunk` blocks. ctas == 0 leaves these to the kernel, too.
@@ -185,12 +179,14 @@ struct MmaPlan {
   }
 };
 
+// y[m][n] = x[m][k] W[n][k]^T for few rows of x, weights read once. m is an argument: one kernel serves all m
+// up to max_m. The sums of a row do not depend on the other rows, nor on max_m within one schedule.
 struct PTXGEN_API BatchedGemv {
   Format format = Format::kQ4_K;
   u32 k = 4096;
   u32 n = 4096;
   u32 max_m = 4;
-  BatchedSchedule schedule = BatchedSchedule::kStream;
+  Schedule schedule = Schedule::kStream;
   Activations x_type = Activations::kF32;
   StreamPlan plan = {};
   MmaPlan mma_plan = {};
@@ -199,7 +195,8 @@ struct PTXGEN_API BatchedGemv {
     return std::tuple(field("k", &BatchedGemv::k, "values in a row", &BatchedGemv::k_bounds),
                       field("n", &BatchedGemv::n, "rows of weights", {1, 1u << 28}),
                       field("max_m", &BatchedGemv::max_m, "most rows of x, a power of two", {1, 16}),
-                      field("schedule", &BatchedGemv::schedule, "who reads what"),
+                      field("schedule", &BatchedGemv::schedule, "who reads what",
+                            between(Schedule::kStream, Schedule::kMmaDirect)),
                       field("x_type", &BatchedGemv::x_type, "type of the activations"),
                       fields_of(&BatchedGemv::plan), fields_of(&BatchedGemv::mma_plan),
                       fixed_field("format", &BatchedGemv::format));
@@ -317,10 +314,10 @@ struct PTXGEN_API FusedGemv {
   }
 };
 
-// The whole plan that schedule `stream` makes for this product, whatever plan it has, on a device of so many
-// SMs.
-PTXGEN_API StreamPlan default_plan(const Gemv& product, u32 sm_count = kMeasuredSmCount);
-PTXGEN_API StreamPlan default_plan(const BatchedGemv& product, u32 sm_count = kMeasuredSmCount);
-PTXGEN_API StreamPlan default_plan(const FusedGemv& product, u32 sm_count = kMeasuredSmCount);
+// The product with the whole plan that its schedule makes for it on a device of so many SMs, whatever plan it
+// has. Schedules without a plan leave it as it is.
+PTXGEN_API Gemv planned(Gemv product, u32 sm_count = kMeasuredSmCount);
+PTXGEN_API BatchedGemv planned(BatchedGemv product, u32 sm_count = kMeasuredSmCount);
+PTXGEN_API FusedGemv planned(FusedGemv product, u32 sm_count = kMeasuredSmCount);
 
 }  // namespace ptxgen

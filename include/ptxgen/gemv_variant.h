@@ -33,21 +33,25 @@ struct PTXGEN_API GemvShape {
 };
 
 // What decides, beside the shape, about the kernel. Written as "stream", "stream ctas=132 row_lanes=16 ...",
-// "multi_warp num_warps=8".
+// "multi_warp num_warps=8", "mma ctas=132 ... columns=16 ...".
 struct PTXGEN_API GemvVariant {
   Schedule schedule = Schedule::kStream;
   u32 num_warps = 0;
   u32 outputs_per_block = 0;
   StreamPlan plan = {};
+  MmaPlan mma_plan = {};
 
   static constexpr auto fields() {
     return std::tuple(
         field("schedule", &GemvVariant::schedule, "who reads what"),
         optional_field("num_warps", &GemvVariant::num_warps, "warps a row", {1, 32}),
         optional_field("outputs_per_block", &GemvVariant::outputs_per_block, "rows a CTA", {1, 32}),
-        fields_of(&GemvVariant::plan));
+        fields_of(&GemvVariant::plan), fields_of(&GemvVariant::mma_plan));
   }
   bool operator==(const GemvVariant& other) const { return equal_fields(*this, other); }
+
+  // Whether the constants belong to the schedule.
+  absl::Status validate() const;
 
   // Reads what to_string() writes; commas may stand for the spaces.
   static absl::StatusOr<GemvVariant> parse(std::string_view text);
@@ -55,10 +59,15 @@ struct PTXGEN_API GemvVariant {
 };
 
 // The most rows of x that one kernel takes. More are dealt with so many at a time.
-inline constexpr u32 kMostGemvRows = 4;
+inline constexpr u32 kMostGemvRows = 16;
 
-// The kernel that takes shape.m rows at once: Gemv for one, BatchedGemv for more, which schedule `stream`
-// alone has. Whether such a kernel exists is left to its validate().
+// Whether the schedule has kernels for several rows of x.
+constexpr bool takes_rows(Schedule schedule) {
+  return schedule >= Schedule::kStream;
+}
+
+// The kernel that takes shape.m rows at once: Gemv, or for several rows and the tensor cores BatchedGemv.
+// Whether such a kernel exists is left to its validate().
 PTXGEN_API KernelType kernel_of(const GemvShape& shape, const GemvVariant& variant);
 
 }  // namespace ptxgen

@@ -31,10 +31,10 @@ absl::Status check_bounds(std::string_view name, u32 value, const Bounds& bounds
   return absl::InvalidArgumentError(str_cat(name, " is ", value, "; it must be from ", bounds.to_string()));
 }
 
-absl::Status unknown_name(std::string_view field, std::string_view text, const std::string_view* allowed,
-                          std::size_t count) {
+absl::Status unknown_name(std::string_view field, std::string_view text,
+                          const std::vector<std::string_view>& allowed) {
   std::string message = str_cat(field, " is '", text, "'; choose one of ");
-  for (std::size_t i = 0; i < count; ++i) str_append(&message, i ? ", " : "", allowed[i]);
+  for (std::size_t i = 0; i < allowed.size(); ++i) str_append(&message, i ? ", " : "", allowed[i]);
   return absl::InvalidArgumentError(message);
 }
 

@@ -21,9 +21,36 @@ u32 bucket_of(u32 m) {
   return std::min(std::bit_ceil(std::max(m, 1u)), kMostGemvRows);
 }
 
-// Rows of int8 activations have 36 bytes for 32 values; schedule `stream` takes one row at a multiple of 16.
-bool rows_are_aligned(const GemvShape& shape) {
-  return shape.x_type == Activations::kF32 || activation_bytes(shape.x_type, shape.k) % 16 == 0;
+// Rows of int8 activations have 36 bytes for 32 values; kernels of schedule `stream` and of the tensor cores
+// take theirs, so many at once, at multiples of 16.
+bool rows_are_aligned(const GemvShape& rows) {
+  return rows.m * activation_bytes(rows.x_type, rows.k) % 16 == 0;
+}
+
+// The schedules to take by default, best first. Measured on an H200: from five rows on the tensor cores win.
+std::vector<Schedule> shipped_order(u32 m) {
+  std::vector<Schedule> order;
+  if (m > kMostStreamRows) order.push_back(Schedule::kMma);
+  order.push_back(Schedule::kStream);
+  if (m > 1) order.push_back(Schedule::kMmaDirect);
+  // Int8 dot products with the widest loads; then what keeps nothing in shared memory.
+  order.push_back(Schedule::kHalfWarpDp4a);
+  order.push_back(Schedule::kMultiWarp);
+  return order;
+}
+
+// What weights and device must have.
+struct Needs {
+  Target target = kBaseTarget;
+  bool aligned = false;  // to 16 bytes
+};
+Needs needs_of(Schedule schedule) {
+  switch (schedule) {
+    case Schedule::kStream:
+    case Schedule::kMma: return {kHopper, true};
+    case Schedule::kMmaDirect: return {{80, false}, true};
+    default: return {};
+  }
 }
 
 }  // namespace
@@ -75,12 +102,12 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
   for (u32 rows = bucket_of(m); rows > 0; rows /= 2) {
     shape.m = rows;
     const GemvVariant variant = variant_of(shape);
-    if (rows > 1 && variant.schedule != Schedule::kStream) continue;  // which take one at a time
+    if (rows > 1 && !takes_rows(variant.schedule)) continue;
     absl::Status status = fits(shape, aligned, variant);
-    if (status.ok() && rows == 1 && m > 1 && variant.schedule == Schedule::kStream &&
-        !rows_are_aligned(shape)) {
+    if (status.ok() && rows < m && takes_rows(variant.schedule) && !rows_are_aligned(shape)) {
       status = absl::InvalidArgumentError(
-          str_cat("k is ", shape.k, "; int8 rows one by one must be multiples of 16 bytes: of 128 values"));
+          str_cat("k is ", shape.k, "; ", rows,
+                  " int8 rows at a time must be a multiple of 16 bytes: ", "k a multiple of ", 128 / rows));
     }
     if (status.ok()) {
       GemvChoice choice = {variant, rows, ""};
@@ -103,7 +130,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool alig
     if (absl::Status s = fits(wanted, aligned, record.variant); !s.ok())
       return absl::FailedPreconditionError(s.message());
     // Schedules of one row at a time can be the fastest for several.
-    const u32 rows = record.variant.schedule == Schedule::kStream ? wanted.m : 1;
+    const u32 rows = takes_rows(record.variant.schedule) ? wanted.m : 1;
     std::string reason = str_cat("ptxgen tune measured it on ", record.date, ": ");
     str_append(&reason, record.microseconds, " us");
     return GemvChoice{record.variant, rows, std::move(reason)};
@@ -112,28 +139,30 @@ absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool alig
 }
 
 absl::StatusOr<GemvChoice> DevicePolicy::shipped(const GemvShape& shape, bool aligned) const {
-  absl::StatusOr<GemvChoice> stream = with_most_rows(shape, aligned, [&](const GemvShape& rows) {
-    const KernelType kernel = kernel_of(rows, {});
-    const BatchedGemv* batched = kernel.get_if<BatchedGemv>();
-    return GemvVariant{.plan = batched ? plan_of(*batched) : plan_of(*kernel.get_if<Gemv>())};
-  });
-  if (stream.ok()) {
-    stream->reason = str_cat(shipped_reason(), stream->reason);
-    return stream;
-  }
-  // Of the others, int8 dot products with the widest loads; then what keeps nothing in shared memory.
+  const std::vector<Schedule> order = shipped_order(shape.m);
+  std::string refused;  // the schedules before, and why
   absl::Status status;
-  for (const Schedule schedule : {Schedule::kHalfWarpDp4a, Schedule::kMultiWarp}) {
+  for (const Schedule schedule : order) {
     absl::StatusOr<GemvChoice> choice =
-        with_most_rows(shape, aligned, [&](const GemvShape&) { return GemvVariant{.schedule = schedule}; });
+        with_most_rows(shape, aligned, [&](const GemvShape& rows) { return variant_of(rows, schedule); });
     if (choice.ok()) {
-      choice->reason = str_cat("the first that fits of half_warp_dp4a and multi_warp; stream does not: ",
-                               view(stream.status().message()), choice->reason);
+      const std::string reason = takes_rows(schedule) ? shipped_reason() : "shipped default";
+      choice->reason = str_cat(reason, refused, choice->reason);
       return choice;
     }
     status = choice.status();
+    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", view(status.message()));
   }
   return status;
+}
+
+GemvVariant DevicePolicy::variant_of(const GemvShape& rows, Schedule schedule) const {
+  const GemvVariant variant = {.schedule = schedule};
+  if (!takes_rows(schedule)) return variant;
+  const KernelType kernel = kernel_of(rows, variant);
+  if (const Gemv* gemv = kernel.get_if<Gemv>()) return {.schedule = schedule, .plan = with_plan(*gemv).plan};
+  const BatchedGemv batched = with_plan(*kernel.get_if<BatchedGemv>());
+  return {.schedule = schedule, .plan = batched.plan, .mma_plan = batched.mma_plan};
 }
 
 std::string DevicePolicy::shipped_reason() const {
@@ -145,25 +174,25 @@ std::string DevicePolicy::shipped_reason() const {
                  device_.sm_count, " of this device; ptxgen tune may find a better one");
 }
 
-absl::Status DevicePolicy::has_stream(bool aligned) const {
-  if (!device_.target.supports(kHopper)) {
-    return absl::FailedPreconditionError(
-        str_cat("schedule stream needs sm_90, and the device is ", device_.target.to_string()));
+absl::Status DevicePolicy::has(Schedule schedule, bool aligned) const {
+  const Needs needs = needs_of(schedule);
+  const std::string name = detail::field_text(schedule);
+  if (!device_.target.supports(needs.target)) {
+    return absl::FailedPreconditionError(str_cat("schedule ", name, " needs ", needs.target.to_string(),
+                                                 ", and the device is ", device_.target.to_string()));
   }
-  if (!aligned) {
+  if (needs.aligned && !aligned) {
     return absl::FailedPreconditionError(
-        "schedule stream needs weights at a multiple of 16 bytes, and these are not");
+        str_cat("schedule ", name, " needs weights at a multiple of 16 bytes, and these are not"));
   }
   return absl::OkStatus();
 }
 
 absl::Status DevicePolicy::fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const {
-  const bool stream = variant.schedule == Schedule::kStream;
-  if (stream) {
-    if (absl::Status s = has_stream(aligned); !s.ok()) return s;
-  }
+  if (absl::Status s = variant.validate(); !s.ok()) return s;
+  if (absl::Status s = has(variant.schedule, aligned); !s.ok()) return s;
   GemvShape rows = shape;
-  if (!stream) rows.m = 1;
+  if (!takes_rows(variant.schedule)) rows.m = 1;
   const KernelType kernel = kernel_of(rows, variant);
   if (absl::Status s = kernel->validate(); !s.ok()) return s;
   return has_shared(kernel->launch_shape(kernel->default_arguments()));
@@ -178,28 +207,26 @@ absl::Status DevicePolicy::has_shared(const LaunchShape& shape) const {
 
 // No plan where the one that the kernel has by itself is meant for this device.
 template <class D>
-StreamPlan DevicePolicy::plan_of(const D& product) const {
-  D planned = product;
-  planned.plan = {};
+D DevicePolicy::with_plan(D product) const {
   const u32 sms = device_.kind == DeviceKind::kCuda && device_.sm_count ? device_.sm_count : kMeasuredSmCount;
-  if (sms != kMeasuredSmCount) planned.plan = default_plan(product, sms);
-  if (!planned.validate().ok()) return planned.plan;
-  const auto too_large = [&] { return !has_shared(planned.launch_shape({})).ok(); };
-  if (!too_large()) return planned.plan;
-  planned.plan = default_plan(product, sms);
-  while (planned.plan.stages > 1 && too_large()) --planned.plan.stages;
-  planned.plan.in_flight = std::min(planned.plan.in_flight, planned.plan.stages);
-  return planned.plan;
+  const D whole = planned(product, sms);
+  if (sms != kMeasuredSmCount) product = whole;
+  if (!product.validate().ok()) return product;
+  const auto too_large = [&] { return !has_shared(product.launch_shape({})).ok(); };
+  if (!too_large()) return product;
+  product = whole;
+  while (product.plan.stages > 1 && too_large()) --product.plan.stages;
+  product.plan.in_flight = std::min(product.plan.in_flight, product.plan.stages);
+  return product;
 }
 
 absl::StatusOr<FusedGemv> DevicePolicy::plan(const FusedGemv& product, bool aligned) const {
-  if (absl::Status s = has_stream(aligned); !s.ok()) return s;
-  FusedGemv planned = product;
-  if (planned.plan.ctas == 0) planned.plan = plan_of(product);
-  const DescriptorOf<FusedGemv> descriptor(planned);
+  if (absl::Status s = has(Schedule::kStream, aligned); !s.ok()) return s;
+  const FusedGemv whole = product.plan.ctas == 0 ? with_plan(product) : product;
+  const DescriptorOf<FusedGemv> descriptor(whole);
   if (absl::Status s = descriptor.validate(); !s.ok()) return s;
-  if (absl::Status s = has_shared(planned.launch_shape({})); !s.ok()) return s;
-  return planned;
+  if (absl::Status s = has_shared(whole.launch_shape({})); !s.ok()) return s;
+  return whole;
 }
 
 }  // namespace ptxgen

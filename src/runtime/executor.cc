@@ -1,6 +1,7 @@
 #include "ptxgen/executor.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "ptxgen/environment.h"
@@ -27,9 +28,13 @@ std::string path_of_plan(const StreamPlan& plan) {
 // A plan that is left to the kernel, as it will be.
 std::string path_of(const GemvChoice& choice, const KernelType& kernel) {
   GemvVariant variant = choice.variant;
-  if (variant.schedule == Schedule::kStream && variant.plan.ctas == 0) {
-    const BatchedGemv* batched = kernel.get_if<BatchedGemv>();
-    variant.plan = batched ? default_plan(*batched) : default_plan(*kernel.get_if<Gemv>());
+  if (variant.plan.ctas != 0) return variant.to_string();
+  if (const Gemv* gemv = kernel.get_if<Gemv>()) {
+    variant.plan = planned(*gemv).plan;
+  } else {
+    const BatchedGemv whole = planned(*kernel.get_if<BatchedGemv>());
+    variant.plan = whole.plan;
+    variant.mma_plan = whole.mma_plan;
   }
   return variant.to_string();
 }
@@ -137,7 +142,7 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
   if (!kernel.ok()) return unprepared(kernel.status());
   return fused.add(
       key, decision(*std::move(kernel), 1,
-                    path_of_plan(planned->plan.ctas ? planned->plan : default_plan(*planned)),
+                    path_of_plan(planned->plan.ctas ? planned->plan : ptxgen::planned(*planned).plan),
                     key.product.plan.ctas ? std::string("the call asks for it") : policy->shipped_reason()));
 }
 
@@ -159,7 +164,7 @@ absl::StatusOr<GemvReport> Executor::gemv_batch(const Stream& stream, const Weig
   for (u32 done = 0; done < m;) {
     // One key for all m that one kernel serves.
     const u32 left = std::min(m - done, kMostGemvRows);
-    key.shape.m = left > 2 ? kMostGemvRows : left;
+    key.shape.m = std::bit_ceil(left);
     const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
     if (!decided.ok()) return decided.status();
     const Decision& decision = **decided;

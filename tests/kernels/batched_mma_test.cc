@@ -18,8 +18,7 @@ bool has_copies() {
   return test_device().target().supports(kHopper);
 }
 
-BatchedGemv product(Format format, u32 blocks, u32 n, u32 max_m,
-                    BatchedSchedule schedule = BatchedSchedule::kMma,
+BatchedGemv product(Format format, u32 blocks, u32 n, u32 max_m, Schedule schedule = Schedule::kMma,
                     Activations x_type = Activations::kF32) {
   BatchedGemv gemv;
   gemv.format = format;
@@ -91,16 +90,16 @@ void check_product(const BatchedGemv& gemv, u32 m, std::uint64_t seed) {
   check_outputs(gemv, inputs, m, launch(gemv, inputs, m));
 }
 
-std::vector<BatchedSchedule> schedules() {
-  std::vector<BatchedSchedule> all = {BatchedSchedule::kMmaDirect};
-  if (has_copies()) all.push_back(BatchedSchedule::kMma);
+std::vector<Schedule> schedules() {
+  std::vector<Schedule> all = {Schedule::kMmaDirect};
+  if (has_copies()) all.push_back(Schedule::kMma);
   return all;
 }
 
 TEST_CASE("tensor-core products of few rows and blocks", "[kernels][gemv][mma][device]") {
   std::uint64_t seed = 100;
   for (const FormatInfo& format : kFormats) {
-    for (const BatchedSchedule schedule : schedules()) {
+    for (const Schedule schedule : schedules()) {
       u32 m = 0;
       for (const u32 n : {1u, 5u, 31u, 33u, 37u}) {
         for (const u32 blocks : {1u, 3u, 5u}) {
@@ -117,7 +116,7 @@ TEST_CASE("tensor-core products of few rows and blocks", "[kernels][gemv][mma][d
 TEST_CASE("tensor-core products of long rows", "[kernels][gemv][mma][device]") {
   std::uint64_t seed = 1000;
   for (const FormatInfo& format : kFormats) {
-    for (const BatchedSchedule schedule : schedules()) {
+    for (const Schedule schedule : schedules()) {
       check_product(product(format.format, 4096 / format.block_values, 19, 8, schedule, Activations::kQ8_1),
                     7, ++seed);
       check_product(product(format.format, 4096 / format.block_values, 19, 16, schedule), 15, ++seed);
@@ -143,7 +142,7 @@ TEST_CASE("each row of a few on the tensor cores gives the bits that it gives al
       BatchedGemv eight = sixteen;
       eight.max_m = 8;
       CHECK(launch(eight, inputs, m) == first_rows(m));
-      eight.schedule = BatchedSchedule::kMmaDirect;
+      eight.schedule = Schedule::kMmaDirect;
       eight.x_type = Activations::kQ8_1;
       CHECK(launch(eight, inputs, m) == first_rows(m));
     }
@@ -260,12 +259,12 @@ TEST_CASE("tensor-core products refuse what they cannot do", "[kernels][gemv][mm
   gemv.max_m = 12;
   refused(gemv, "power of two");
   gemv.max_m = 16;
-  gemv.schedule = BatchedSchedule::kStream;
+  gemv.schedule = Schedule::kStream;
   refused(gemv, "schedule stream takes up to 4");
   gemv.max_m = 4;
   gemv.mma_plan.columns = 8;
   refused(gemv, "belong to mma");
-  gemv.schedule = BatchedSchedule::kMma;
+  gemv.schedule = Schedule::kMma;
   gemv.plan = {.ctas = 2, .stages = 1};
   refused(gemv, "warps is 0");
   gemv.mma_plan = {.columns = 8, .warps = 4, .chunk = 6};

@@ -67,23 +67,34 @@ TEST_CASE("any number of rows is a product", "[runtime][executor][device]") {
   for (const Format format : {Format::kQ4_K, Format::kQ8_0}) {
     const u32 k = format == Format::kQ4_K ? 512 : 96, n = 37;
     const WeightMatrix w = random_weights(test_device(), format, n, k, 1);
-    const std::vector<float> x = random_values(11 * k, 2);
+    const std::vector<float> x = random_values(21 * k, 2);
     const std::vector<float> expected = plain_product(cache, w, x);
     const Buffer in = to_device(test_device(), x, "x");
     for (const bool prepare : {false, true}) {
-      PreparedActivations prepared = take(executor.make_activations(k, 11));
-      ok(executor.quantize(stream, in.ptr<const f32, 16>(), 11, prepared));
-      for (const u32 m : {1u, 2u, 3u, 4u, 5u, 11u}) {
+      PreparedActivations prepared = take(executor.make_activations(k, 21));
+      ok(executor.quantize(stream, in.ptr<const f32, 16>(), 21, prepared));
+      for (const u32 m : {1u, 2u, 3u, 4u, 5u, 8u, 9u, 16u}) {
         CAPTURE(k, m, prepare);
         Buffer out = output(m * n);
         const GemvInput input = prepare ? GemvInput(prepared) : GemvInput(in.ptr<const f32>());
         const GemvReport report = take(executor.gemv_batch(stream, w, input, m, out.ptr<f32>()));
         ok(test_device().synchronize());
         CHECK(near(to_host(out), {expected.begin(), expected.begin() + m * n}));
-        CHECK(report.kernels.size() == (m + 3) / 4);
-        CHECK(contains(report.path, "stream ctas=37 row_lanes="));
+        CHECK(report.kernels.size() == 1);
+        CHECK(report.path.starts_with(m > 4 ? "mma ctas=3 stages=" : "stream ctas=37 row_lanes="));
         CHECK(contains(report.reason, "shipped default"));
         CHECK(contains(report.kernels.front(), m == 1 ? "_gemv k=" : "_batched_gemv k="));
+      }
+      // More rows than a kernel takes, and what a schedule takes at once when it is asked for.
+      for (const auto& [variant, kernels] : {std::pair(std::optional<GemvVariant>(), 2u),
+                                             {GemvVariant{Schedule::kStream}, 6u},
+                                             {GemvVariant{Schedule::kMma}, 2u}}) {
+        Buffer out = output(21 * n);
+        const GemvInput input = prepare ? GemvInput(prepared) : GemvInput(in.ptr<const f32>());
+        const GemvReport report =
+            take(executor.gemv_batch(stream, w, input, 21, out.ptr<f32>(), {.variant = variant}));
+        CHECK(near(to_host(out), expected));
+        CHECK(report.kernels.size() == kernels);
       }
     }
   }
@@ -329,9 +340,14 @@ TEST_CASE("a device below sm_90 gets the schedules it has", "[runtime][executor]
   Buffer out = take(device.allocate(2 * n * sizeof(float), "y"));
   const GemvReport report =
       take(executor.gemv_batch(device.default_stream(), w, in.ptr<const f32>(), 2, out.ptr<f32>()));
-  CHECK(report.path == "half_warp_dp4a");
+  CHECK(contains(report.path, "mma_direct ctas=1 "));
   CHECK(contains(report.reason, "stream needs sm_90, and the device is sm_80"));
   CHECK(near(to_host(out), plain_product(cache, w, x)));
+  Buffer first = take(device.allocate(n * sizeof(float), "y"));
+  const GemvReport one =
+      take(executor.gemv(device.default_stream(), w, in.ptr<const f32>(), first.ptr<f32>()));
+  CHECK(one.path == "half_warp_dp4a");
+  CHECK(near(to_host(first), plain_product(cache, w, {x.begin(), x.begin() + k})));
 
   // Activations too long for the shared memory that int8 schedules keep them in.
   const DevicePolicy& policy = *executor.policy();
@@ -467,7 +483,7 @@ TEST_CASE("a product that was not prepared is refused in a recording, which goes
   Buffer out = output(5 * n);
   PreparedActivations prepared = take(executor.make_activations(k, 1));
   ok(executor.prepare({GemvShape{Format::kQ4_K, n, k, 5}}).at(0));
-  CHECK(cache.stats().compiles == 3);  // for one, two and four rows
+  CHECK(cache.stats().compiles == 4);  // for one, two, four and eight rows
   ok(stream.begin_capture());
   const FusedProducts fused = {.weights = {w}, .residual = out.ptr<const f32>(), .y = {out.ptr<f32>()}};
   for (const absl::Status& refused :
@@ -483,7 +499,7 @@ TEST_CASE("a product that was not prepared is refused in a recording, which goes
   CHECK(prepared.m() == 0);
   ok(executor.gemv_batch(stream, w, in.ptr<const f32>(), 5, out.ptr<f32>()).status());
   const Graph graph = take(stream.end_capture());
-  CHECK(cache.stats().compiles == 3);
+  CHECK(cache.stats().compiles == 4);
   ok(graph.launch(stream));
   ok(stream.synchronize());
   CHECK(near(to_host(out), plain_product(cache, w, x)));

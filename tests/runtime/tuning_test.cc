@@ -103,7 +103,7 @@ TEST_CASE("a broken record is ignored, with the reason", "[runtime][tuning]") {
       {with(text, "format=q6k", "format=q7k"), "q7k"},
       {with(text, "k=14336", "k=14337"), "k is 14337"},
       {with(text, " m=2", ""), "m is 0"},
-      {with(text, " m=2", " m=5"), "m is 5"},
+      {with(text, " m=2", " m=17"), "m is 17"},
       {with(text, "stream ctas", "river ctas"), "river"},
       {with(text, "ctas=264", "ctas=0x1"), "ctas"},
       {with(text, "12.345", "nan"), "microseconds is 'nan'"},
@@ -177,7 +177,7 @@ TEST_CASE("defaults are made for the device", "[runtime][tuning]") {
   const GemvChoice smaller = choice(consumer, shape);
   CHECK(smaller.variant.schedule == Schedule::kStream);
   CHECK(smaller.variant.plan.stages > 0);
-  CHECK(smaller.variant.plan.stages < default_plan(Gemv{}).stages);
+  CHECK(smaller.variant.plan.stages < planned(Gemv{}).plan.stages);
   const KernelType kernel = kernel_of(shape, smaller.variant);
   ok(kernel->validate());
   CHECK(kernel->launch_shape(kernel->default_arguments()).dynamic_shared_bytes <= 60 << 10);
@@ -185,7 +185,66 @@ TEST_CASE("defaults are made for the device", "[runtime][tuning]") {
   // Rows too long for stream.
   const GemvChoice rows = choice(h200(), {.n = 8, .k = 1 << 20});
   CHECK(rows.variant.schedule == Schedule::kMultiWarp);
-  CHECK(contains(rows.reason, "stream does not: k is 1048576"));
+  CHECK(contains(rows.reason, "stream does not fit: k is 1048576"));
+}
+
+TEST_CASE("several rows of x get the schedule that is fastest where it can run", "[runtime][tuning]") {
+  const auto device = [](Target target, u32 sms) {
+    return DeviceProperties::of(target, DeviceKind::kCuda, sms);
+  };
+  struct Case {
+    DeviceProperties device;
+    u32 m;
+    Schedule schedule;
+    u32 rows;
+  };
+  const std::vector<Case> cases = {
+      {h200(), 4, Schedule::kStream, 4},
+      {h200(), 5, Schedule::kMma, 8},
+      {h200(), 16, Schedule::kMma, 16},
+      {h200(), 40, Schedule::kMma, 16},
+      {device({80, false}, 108), 1, Schedule::kHalfWarpDp4a, 1},
+      {device({80, false}, 108), 2, Schedule::kMmaDirect, 2},
+      {device({89, false}, 128), 16, Schedule::kMmaDirect, 16},
+      {device({75, false}, 40), 16, Schedule::kHalfWarpDp4a, 1},
+      {device({120, false}, 170), 16, Schedule::kMma, 8},  // whose activations fill its shared memory
+  };
+  for (const Case& c : cases) {
+    const GemvShape shape = {.format = Format::kQ4_K, .n = 4096, .k = 4096, .m = c.m};
+    const GemvChoice choice = take(DevicePolicy(c.device, {}, {}).choose(shape, true));
+    INFO(c.device.target.to_string() << ", m = " << c.m << ": " << choice.reason);
+    CHECK(choice.variant.schedule == c.schedule);
+    CHECK(choice.rows == c.rows);
+    GemvShape rows = shape;
+    rows.m = choice.rows;
+    const KernelType kernel = kernel_of(rows, choice.variant);
+    ok(kernel->validate());
+    const LaunchShape launch = kernel->launch_shape(kernel->default_arguments());
+    CHECK(launch.dynamic_shared_bytes <= c.device.shared_bytes_per_block_optin);
+    if (c.device.sm_count != kMeasuredSmCount && takes_rows(c.schedule)) {
+      CHECK(choice.variant.plan.ctas ==
+            std::min(c.device.sm_count * (c.schedule == Schedule::kMmaDirect ? 2 : 1), 256u));
+    }
+  }
+  // Weights that lie anywhere.
+  const GemvShape shape = {.format = Format::kQ6_K, .n = 64, .k = 512, .m = 16};
+  const GemvChoice choice = take(DevicePolicy(h200(), {}, {}).choose(shape, false));
+  CHECK(choice.variant.schedule == Schedule::kHalfWarpDp4a);
+  CHECK(contains(choice.reason, "schedule mma needs weights at a multiple of 16 bytes"));
+}
+
+TEST_CASE("a variant's constants belong to its schedule", "[runtime][tuning]") {
+  const auto message = [](std::string_view text) {
+    const absl::StatusOr<GemvVariant> variant = GemvVariant::parse(text);
+    REQUIRE_FALSE(variant.ok());
+    return std::string(variant.status().message());
+  };
+  CHECK(contains(message("stream columns=8"), "columns, warps or chunk given with schedule stream"));
+  CHECK(contains(message("mma num_warps=8"), "given with schedule mma"));
+  CHECK(contains(message("warp ctas=8"), "a plan (ctas, stages ...) given with schedule warp"));
+  CHECK(contains(message("wgmma"), "choose one of warp"));
+  CHECK(take(GemvVariant::parse("mma_direct ctas=8 columns=16")).to_string() ==
+        "mma_direct ctas=8 columns=16");
 }
 
 TEST_CASE("rows of int8 activations that are no multiple of 16 bytes go where they may",

@@ -1,44 +1,80 @@
 #include "tools/ptxgen/candidates.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace ptxgen::tool {
 namespace {
 
-StreamPlan stream_plan(const GemvShape& shape, u32 sm_count) {
-  const KernelType kernel = kernel_of(shape, {});
-  const BatchedGemv* batched = kernel.get_if<BatchedGemv>();
-  return batched ? default_plan(*batched, sm_count) : default_plan(*kernel.get_if<Gemv>(), sm_count);
+GemvVariant with_plan(const GemvShape& shape, Schedule schedule, u32 sm_count) {
+  const KernelType kernel = kernel_of(shape, {.schedule = schedule});
+  if (const Gemv* gemv = kernel.get_if<Gemv>())
+    return {.schedule = schedule, .plan = planned(*gemv, sm_count).plan};
+  const BatchedGemv whole = planned(*kernel.get_if<BatchedGemv>(), sm_count);
+  return {.schedule = schedule, .plan = whole.plan, .mma_plan = whole.mma_plan};
 }
 
-// Around the default plan: each axis with the values to try, every combination a plan.
-std::vector<StreamPlan> plans(const GemvShape& shape, u32 sm_count) {
-  const StreamPlan base = stream_plan(shape, sm_count);
-  const auto around = [](u32 value) { return std::vector<u32>{value, value / 2, value * 2}; };
-  const std::pair<u32 StreamPlan::*, std::vector<u32>> axes[] = {
-      {&StreamPlan::groups, around(base.groups)},
-      {&StreamPlan::rows, {1, 2}},
-      {&StreamPlan::stages, around(base.stages)},
-      {&StreamPlan::in_flight, {base.in_flight, base.in_flight * 2, 0}},
-      {&StreamPlan::trigger, {0, 2}},
-      {&StreamPlan::ctas_per_sm, {1, 2}},
-      {&StreamPlan::ctas, {base.ctas, base.ctas * 2}},
-  };
-  std::vector<StreamPlan> all = {base};
-  for (const auto& [member, values] : axes) {
-    std::vector<StreamPlan> more;
-    for (const StreamPlan& plan : all) {
+// Constants to vary, each with the values to try; every combination of them is a variant.
+using Setter = std::function<void(GemvVariant&, u32)>;
+using Axis = std::pair<Setter, std::vector<u32>>;
+
+Axis axis(u32 StreamPlan::*member, std::vector<u32> values) {
+  return {[=](GemvVariant& variant, u32 value) { variant.plan.*member = value; }, std::move(values)};
+}
+Axis axis(u32 MmaPlan::*member, std::vector<u32> values) {
+  return {[=](GemvVariant& variant, u32 value) { variant.mma_plan.*member = value; }, std::move(values)};
+}
+// A value, half of it and twice as much.
+std::vector<u32> around(u32 value) {
+  return {value, value / 2, value * 2};
+}
+
+std::vector<Axis> axes(const GemvVariant& base) {
+  const StreamPlan& plan = base.plan;
+  const Axis ctas = axis(&StreamPlan::ctas, {plan.ctas, plan.ctas * 2});
+  const Axis ctas_per_sm = axis(&StreamPlan::ctas_per_sm, {1, 2});
+  if (base.schedule == Schedule::kMmaDirect)
+    return {axis(&MmaPlan::columns, {8, 16}), axis(&MmaPlan::warps, {4, 8, 16}), ctas_per_sm, ctas};
+  const Axis stages = axis(&StreamPlan::stages, around(plan.stages));
+  const Axis in_flight = axis(&StreamPlan::in_flight, {plan.in_flight, plan.in_flight * 2, 0});
+  const Axis trigger = axis(&StreamPlan::trigger, {0, 2});
+  if (base.schedule == Schedule::kMma) {
+    return {axis(&MmaPlan::columns, {8, 16}),
+            axis(&MmaPlan::warps, {8, 16}),
+            axis(&MmaPlan::chunk, around(base.mma_plan.chunk)),
+            stages,
+            in_flight,
+            trigger};
+  }
+  return {axis(&StreamPlan::groups, around(plan.groups)),
+          axis(&StreamPlan::rows, {1, 2}),
+          stages,
+          in_flight,
+          trigger,
+          ctas_per_sm,
+          ctas};
+}
+
+// Around the default plan of a schedule.
+std::vector<GemvVariant> plans(const GemvShape& shape, Schedule schedule, u32 sm_count) {
+  const GemvVariant base = with_plan(shape, schedule, sm_count);
+  std::vector<GemvVariant> all = {base};
+  for (const auto& [set, values] : axes(base)) {
+    std::vector<GemvVariant> more;
+    for (const GemvVariant& variant : all) {
       for (const u32 value : values) {
-        more.push_back(plan);
-        more.back().*member = value;
+        more.push_back(variant);
+        set(more.back(), value);
       }
     }
     all = std::move(more);
   }
-  // Twice the CTAs without room for two on an SM is one after the other.
-  std::erase_if(all, [&](const StreamPlan& plan) {
-    return plan.groups == 0 || plan.stages == 0 || plan.in_flight > plan.stages ||
-           (plan.ctas > base.ctas && plan.ctas_per_sm < 2);
+  // Twice the CTAs without room for two on an SM is one after the other. Zeros are for the kernel to choose.
+  std::erase_if(all, [&](const GemvVariant& variant) {
+    const StreamPlan& plan = variant.plan;
+    return plan.stages == 0 || plan.in_flight > plan.stages ||
+           (plan.ctas > base.plan.ctas && plan.ctas_per_sm < 2) ||
+           (schedule == Schedule::kStream ? plan.groups : variant.mma_plan.chunk) == 0;
   });
   return all;
 }
@@ -47,7 +83,7 @@ std::vector<GemvVariant> row_schedules() {
   std::vector<GemvVariant> all;
   for (std::size_t s = 0; s < kEnumNames<Schedule>.size(); ++s) {
     const Schedule schedule = static_cast<Schedule>(s);
-    if (schedule == Schedule::kStream) continue;
+    if (takes_rows(schedule)) continue;
     all.push_back({.schedule = schedule});
     for (const u32 count : {1u, 2u, 4u, 8u, 16u}) {  // validate() knows to whom they belong
       all.push_back({.schedule = schedule, .num_warps = count});
@@ -61,7 +97,11 @@ std::vector<GemvVariant> row_schedules() {
 
 std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& by_default, u32 sm_count) {
   std::vector<GemvVariant> wanted = {by_default};
-  for (const StreamPlan& plan : plans(shape, sm_count)) wanted.push_back({.plan = plan});
+  for (const Schedule schedule : {Schedule::kStream, Schedule::kMma, Schedule::kMmaDirect}) {
+    const bool takes = schedule == Schedule::kStream ? shape.m <= kMostStreamRows : shape.m > 1;
+    if (!takes) continue;
+    for (const GemvVariant& variant : plans(shape, schedule, sm_count)) wanted.push_back(variant);
+  }
   if (shape.m == 1) {
     for (const GemvVariant& variant : row_schedules()) wanted.push_back(variant);
   }

@@ -21,7 +21,7 @@ struct Options {
     for (const FieldInfo& info : field_infos(GemvShape{})) {
       lists.emplace_back(std::string(info.name), "");
       std::string values = allowed_values(info);
-      if (info.name == "m") values = "1, 2, 4";
+      if (info.name == "m") values = "1, 2, 4, 8, 16";
       options.push_back(app.add_option(option_of(info.name), lists.back().second,
                                        str_cat(info.meaning, ": a list of ", values))
                             ->type_name("LIST"));
@@ -69,7 +69,7 @@ absl::StatusOr<std::vector<GemvShape>> shapes(const Options& options) {
   for (const GemvShape& shape : all) {
     if (absl::Status s = shape.validate(); !s.ok()) return s;
     if (shape.m == 0 || shape.m > kMostGemvRows || (shape.m & (shape.m - 1)) != 0) {
-      return absl::InvalidArgumentError(str_cat("m is ", shape.m, "; kernels are made for 1, 2 and ",
+      return absl::InvalidArgumentError(str_cat("m is ", shape.m, "; kernels are made for 1, 2, 4, 8 and ",
                                                 kMostGemvRows,
                                                 " rows, by which all others are dealt: tune these"));
     }

@@ -26,9 +26,8 @@ gemv::Stream work_of(const BatchedGemv& g) {
 }
 
 gemv::Mma mma_of(const BatchedGemv& g) {
-  gemv::Mma s{g.format, g.n,       g.k, g.max_m, g.x_type, g.schedule == BatchedSchedule::kMmaDirect,
-              g.plan,   g.mma_plan};
-  if (g.plan.ctas == 0) gemv::default_mma_plan(s);
+  gemv::Mma s{g.format, g.n, g.k, g.max_m, g.x_type, g.schedule == Schedule::kMmaDirect, g.plan, g.mma_plan};
+  if (g.plan.ctas == 0) gemv::default_mma_plan(s, kMeasuredSmCount);
   return s;
 }
 
@@ -112,16 +111,19 @@ std::string BatchedGemv::name() const {
 absl::Status BatchedGemv::validate() const {
   const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
   if ((max_m & (max_m - 1)) != 0) return refuse(str_cat("max_m is ", max_m, "; it must be a power of two"));
-  if (schedule != BatchedSchedule::kStream) return gemv::check_mma(mma_of(*this));
+  if (schedule != Schedule::kStream) return gemv::check_mma(mma_of(*this));
   if (!equal_fields(mma_plan, MmaPlan{}))
     return refuse("columns, warps or chunk is given with schedule stream; they belong to mma and mma_direct");
-  if (max_m > 4) return refuse(str_cat("max_m is ", max_m, "; schedule stream takes up to 4, mma up to 16"));
+  if (max_m > kMostStreamRows) {
+    return refuse(str_cat("max_m is ", max_m, "; schedule stream takes up to ", kMostStreamRows,
+                          ", mma and mma_direct up to 16"));
+  }
   return gemv::check_stream(stream_of(*this));
 }
 
 LaunchShape BatchedGemv::launch_shape(const Args& args) const {
-  LaunchShape shape = schedule == BatchedSchedule::kStream ? gemv::stream_shape(stream_of(*this))
-                                                           : gemv::mma_shape(mma_of(*this), args.m);
+  LaunchShape shape = schedule == Schedule::kStream ? gemv::stream_shape(stream_of(*this))
+                                                    : gemv::mma_shape(mma_of(*this), args.m);
   if (args.m == 0) shape.grid = {0};
   if (args.m > max_m) shape.grid = {kMaxGrid.x + 1};
   return shape;
@@ -132,7 +134,7 @@ void BatchedGemv::build(KernelBuilder& b) const {
   const auto x = b.param(&Args::x);
   const auto y = b.param(&Args::y);
   const Reg<u32> m = b.param(&Args::m);
-  if (schedule == BatchedSchedule::kStream) {
+  if (schedule == Schedule::kStream) {
     gemv::build_stream(b, stream_of(*this), {.weights = {weights}, .x = x, .y = {y}, .m = m});
   } else {
     gemv::build_mma(b, mma_of(*this), {weights, x, y, m});
@@ -182,14 +184,26 @@ void FusedGemv::build(KernelBuilder& b) const {
   gemv::build_stream(b, stream_of(*this), pointers);
 }
 
-StreamPlan default_plan(const Gemv& product, u32 sm_count) {
-  return gemv::default_plan(work_of(product), sm_count);
+Gemv planned(Gemv product, u32 sm_count) {
+  if (product.schedule == Schedule::kStream) product.plan = gemv::default_plan(work_of(product), sm_count);
+  return product;
 }
-StreamPlan default_plan(const BatchedGemv& product, u32 sm_count) {
-  return gemv::default_plan(work_of(product), sm_count);
+
+BatchedGemv planned(BatchedGemv product, u32 sm_count) {
+  if (product.schedule == Schedule::kStream) {
+    product.plan = gemv::default_plan(work_of(product), sm_count);
+  } else {
+    gemv::Mma s = mma_of(product);
+    gemv::default_mma_plan(s, sm_count);
+    product.plan = s.plan;
+    product.mma_plan = s.mma;
+  }
+  return product;
 }
-StreamPlan default_plan(const FusedGemv& product, u32 sm_count) {
-  return gemv::default_plan(work_of(product), sm_count);
+
+FusedGemv planned(FusedGemv product, u32 sm_count) {
+  product.plan = gemv::default_plan(work_of(product), sm_count);
+  return product;
 }
 
 }  // namespace ptxgen

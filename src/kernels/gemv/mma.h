@@ -45,8 +45,8 @@ struct MmaGeometry {
 };
 MmaGeometry mma_geometry(const Mma& s);
 
-// Completes a plan that is none, for a device of 132 SMs.
-void default_mma_plan(Mma& s);
+// Makes the plan, for a device of so many SMs.
+void default_mma_plan(Mma& s, u32 sm_count);
 
 absl::Status check_mma(const Mma& s);
 LaunchShape mma_shape(const Mma& s, u32 m);

@@ -50,14 +50,13 @@ MmaGeometry mma_geometry(const Mma& s) {
   });
 }
 
-void default_mma_plan(Mma& s) {
-  constexpr u32 kSms = 132;
+void default_mma_plan(Mma& s, u32 sm_count) {
   constexpr Target kLeastShared = {86, false};  // of the targets that mma_direct is for
   const u64 whole = limits(s.direct ? kLeastShared : kHopper).shared_bytes_per_cta();
   const u32 tiles = (s.n + kMmaRows - 1) / kMmaRows;
   const u32 span_blocks = info(s.format).block_values == 256 ? 1 : 4;
   s.plan = {};
-  s.plan.ctas = std::min(tiles, s.direct ? 2 * kSms : kSms);
+  s.plan.ctas = std::min(tiles, s.direct ? 2 * sm_count : sm_count);
   s.plan.stages = 1;
   // Shared memory without the ring, and a stage.
   const auto choose = [&](u32 columns, u32 warps) {
