@@ -3,7 +3,7 @@
 //
 //   struct Dequant {
 //     u32 k = 4096;
-//     OutType out_type = OutType::kF32;
+//     ElementType out_type = ElementType::kF32;
 //     static constexpr auto fields() {
 //       return std::tuple(field("k", &Dequant::k, "values in a row", {1, 1u << 20}),
 //                         field("out_type", &Dequant::out_type, "type of the results"));

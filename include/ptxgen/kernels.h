@@ -21,11 +21,13 @@ inline constexpr std::array<std::string_view, kFormats.size()> kEnumNames<Format
   return names;
 }();
 
-enum class OutType : u8 { kF32, kF16, kBf16 };
+// The types of the numbers in buffers. e4m3 has 4 bits of exponent, 3 of mantissa, no infinity, and 448 as
+// its largest value (PTX ISA, "Alternate floating point data formats").
+enum class ElementType : u8 { kF32, kF16, kBf16, kE4m3 };
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<OutType> = {"f32", "f16", "bf16"};
-constexpr u32 bytes_of(OutType type) {
-  return type == OutType::kF32 ? 4 : 2;
+inline constexpr std::array<std::string_view, 4> kEnumNames<ElementType> = {"f32", "f16", "bf16", "e4m3"};
+constexpr u32 bytes_of(ElementType type) {
+  return type == ElementType::kF32 ? 4 : type == ElementType::kE4m3 ? 1 : 2;
 }
 
 // out[n][k] = dequantise(weights[n][k]). f32 equals ggml's dequantize_row_* bit for bit; f16 and bf16 are
@@ -35,12 +37,13 @@ struct PTXGEN_API Dequant {
   Format format = Format::kQ4_K;
   u32 k = 4096;
   u32 n = 4096;
-  OutType out_type = OutType::kF32;
+  ElementType out_type = ElementType::kF32;
 
   static constexpr auto fields() {
     return std::tuple(field("k", &Dequant::k, "values in a row", &Dequant::k_bounds),
                       field("n", &Dequant::n, "rows", {1, 1u << 28}),
-                      field("out_type", &Dequant::out_type, "type of the results"),
+                      field("out_type", &Dequant::out_type, "type of the results",
+                            between(ElementType::kF32, ElementType::kBf16)),
                       fixed_field("format", &Dequant::format));
   }
 

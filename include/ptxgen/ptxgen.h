@@ -4,6 +4,7 @@
 #include "ptxgen/arguments.h"
 #include "ptxgen/cache_directory.h"
 #include "ptxgen/codegen.h"
+#include "ptxgen/convert.h"
 #include "ptxgen/cubin_store.h"
 #include "ptxgen/device.h"
 #include "ptxgen/device_policy.h"

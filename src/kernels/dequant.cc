@@ -14,7 +14,7 @@ namespace {
 constexpr u32 kThreads = 256;
 constexpr u32 kStoreBytes = 16;
 
-constexpr u32 values_per_store(OutType type) {
+constexpr u32 values_per_store(ElementType type) {
   return kStoreBytes / bytes_of(type);
 }
 
@@ -41,7 +41,7 @@ std::vector<Reg<f32>> values_of(const formats::Part<W>& part, const formats::Run
 }
 
 template <u32 W>
-void store_run(KernelBuilder& k, OutType type, const GlobalPtr<std::byte, kStoreBytes>& out,
+void store_run(KernelBuilder& k, ElementType type, const GlobalPtr<std::byte, kStoreBytes>& out,
                const std::vector<Reg<f32>>& values) {
   if constexpr (W == 4) {
     st_global_v4(at<f32>(out), {values[0], values[1], values[2], values[3]});
@@ -107,10 +107,10 @@ LaunchShape Dequant::launch_shape(const Args&) const {
 
 void Dequant::build(KernelBuilder& b) const {
   formats::with_format(format, [&]<class F>(std::type_identity<F>) {
-    if (out_type == OutType::kF32) {
-      build_dequant<F, values_per_store(OutType::kF32)>(b, *this);
+    if (out_type == ElementType::kF32) {
+      build_dequant<F, values_per_store(ElementType::kF32)>(b, *this);
     } else {
-      build_dequant<F, values_per_store(OutType::kF16)>(b, *this);
+      build_dequant<F, values_per_store(ElementType::kF16)>(b, *this);
     }
   });
 }

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "absl/strings/ascii.h"
+#include "ptxgen/convert.h"
 #include "ptxgen/gemv.h"
 #include "ptxgen/kernels.h"
 
@@ -71,7 +72,14 @@ std::vector<Original> originals() {
           {"FusedRmsNormQ4KGemv", "q4k_fused_gemv", {{"norm", "rms"}}},
           {"FusedGateUpSwigluHwDp4aQ4KGemv", "q4k_fused_gemv", {{"combine", "swiglu"}}, {{"n_b", "4096"}}},
           {"FusedKVHwDp4aQ4KGemv", "q4k_fused_gemv", {}, {{"n_b", "4096"}}},
-          {"Q8Quantize", "quantize_q8_1"}};
+          {"Q8Quantize", "quantize_q8_1"},
+          {"f32_to_f16", "convert", {{"from", "f32"}, {"to", "f16"}, {"scale", "none"}}},
+          {"f16_to_f32", "convert", {{"from", "f16"}, {"to", "f32"}, {"scale", "none"}}},
+          {"f32_to_e4m3", "convert", {{"from", "f32"}, {"to", "e4m3"}, {"scale", "none"}}},
+          {"f32_to_e4m3_scaled", "convert", {{"from", "f32"}, {"to", "e4m3"}, {"scale", "value"}}},
+          {"f32_to_e4m3_device_scaled", "convert", {{"from", "f32"}, {"to", "e4m3"}, {"scale", "device"}}},
+          {"f16_to_f32_act_scaled", "convert", {{"from", "f16"}, {"to", "f32"}, {"scale", "factor"}}},
+          {"absmax_reduce", "absmax", {{"from", "f32"}}}};
 }
 
 // "q4k_dequant_fp16" for "Q4KDequantFp16".
@@ -155,6 +163,8 @@ std::vector<KernelFamily> make_families() {
                str_cat("multiplies up to three matrices of ", f.ggml_name, " blocks by one vector")));
   }
   all.push_back(family(QuantizeQ8_1{}, "quantises activations to int8, 32 values a block"));
+  all.push_back(family(Convert{}, "converts numbers from one type to another, scaled where wanted"));
+  all.push_back(family(Absmax{}, "finds the largest absolute value"));
   all.push_back(family(Copy{}, "copies memory, the yardstick for kernels bound by memory"));
   all.push_back(family(Read{}, "reads memory and keeps nothing, the floor for kernels that write little"));
   for (const Original& original : originals()) add(original, all);

@@ -16,15 +16,6 @@ std::uint32_t load(const std::byte* bytes, std::size_t size) {
   return bits;
 }
 
-float to_f32(FloatType type, std::uint32_t bits) {
-  switch (type) {
-    case FloatType::kF32: return std::bit_cast<float>(bits);
-    case FloatType::kF16: return f16_to_f32(static_cast<std::uint16_t>(bits));
-    case FloatType::kBf16: return bf16_to_f32(static_cast<std::uint16_t>(bits));
-  }
-  return 0;
-}
-
 // How far off a value is, in bounds.
 double share_of_bound(const Bounded& expected, double actual) {
   if (!std::isfinite(expected.value) || std::isinf(expected.bound)) return 0;
@@ -33,7 +24,7 @@ double share_of_bound(const Bounded& expected, double actual) {
 }
 
 bool is_nan(FloatType type, std::uint32_t bits) {
-  const float value = to_f32(type, bits);
+  const float value = widen(type, bits);
   return value != value;
 }
 
@@ -61,7 +52,7 @@ std::string Comparison::to_string() const {
   const char* separator = ": ";
   for (const Mismatch& mismatch : first) {
     const auto bits_and_value = [&](std::uint32_t bits) {
-      const std::string value = type ? absl::StrFormat(" (%.9g)", to_f32(*type, bits)) : "";
+      const std::string value = type ? absl::StrFormat(" (%.9g)", widen(*type, bits)) : "";
       return absl::StrFormat("0x%0*x%s", digits, bits, value);
     };
     absl::StrAppend(&text, separator, "[", mismatch.index, "] expected ", bits_and_value(mismatch.expected),

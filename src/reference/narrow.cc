@@ -94,6 +94,16 @@ float e4m3_to_f32(std::uint8_t bits) {
   return widen_finite(kE4m3, bits);
 }
 
+float widen(FloatType type, std::uint32_t bits) {
+  switch (type) {
+    case FloatType::kF32: break;
+    case FloatType::kF16: return f16_to_f32(static_cast<std::uint16_t>(bits));
+    case FloatType::kBf16: return bf16_to_f32(static_cast<std::uint16_t>(bits));
+    case FloatType::kE4m3: return e4m3_to_f32(static_cast<std::uint8_t>(bits));
+  }
+  return std::bit_cast<float>(bits);
+}
+
 absl::Status narrow(FloatType type, absl::Span<const float> values, absl::Span<std::byte> out) {
   if (out.size() / size_of(type) != values.size() || out.size() % size_of(type) != 0) {
     return absl::InvalidArgumentError(
@@ -105,6 +115,7 @@ absl::Status narrow(FloatType type, absl::Span<const float> values, absl::Span<s
     auto bits = std::bit_cast<std::uint32_t>(value);
     if (type == FloatType::kF16) bits = f32_to_f16(value);
     if (type == FloatType::kBf16) bits = f32_to_bf16(value);
+    if (type == FloatType::kE4m3) bits = f32_to_e4m3(value);
     for (std::size_t i = 0; i < size_of(type); ++i) *to++ = static_cast<std::byte>(bits >> (8 * i));
   }
   return absl::OkStatus();

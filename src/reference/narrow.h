@@ -26,11 +26,14 @@ float bf16_to_f32(std::uint16_t bits);
 float e4m3_to_f32(std::uint8_t bits);
 
 // The floats that a result is stored as.
-enum class FloatType : std::uint8_t { kF32, kF16, kBf16 };
+enum class FloatType : std::uint8_t { kF32, kF16, kBf16, kE4m3 };
 
 constexpr std::size_t size_of(FloatType type) {
-  return type == FloatType::kF32 ? 4 : 2;
+  return type == FloatType::kF32 ? 4 : type == FloatType::kE4m3 ? 1 : 2;
 }
+
+// The value whose bits are the low ones of `bits`.
+float widen(FloatType type, std::uint32_t bits);
 
 // Stores `values` as `type` into `out`, little-endian without padding; `out` must hold exactly that many
 // bytes, else InvalidArgument.

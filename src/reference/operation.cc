@@ -6,21 +6,13 @@
 #include <vector>
 
 #include "ptxgen/kernels.h"
+#include "src/reference/convert_operation.h"
 #include "src/reference/dequantize.h"
 #include "src/reference/gemv_operation.h"
 #include "src/reference/generate.h"
 
 namespace ptxgen::reference {
 namespace {
-
-constexpr FloatType float_type(OutType type) {
-  switch (type) {
-    case OutType::kF16: return FloatType::kF16;
-    case OutType::kBf16: return FloatType::kBf16;
-    case OutType::kF32: break;
-  }
-  return FloatType::kF32;
-}
 
 class DequantOperation final : public Operation {
  public:
@@ -196,6 +188,10 @@ absl::StatusOr<std::unique_ptr<Operation>> operation_of(const KernelType& kernel
   if (kernel.get_if<Read>())
     return std::make_unique<ReadOperation>(std::move(arguments), static_cast<u32>(values[2]));
   if (kernel.get_if<QuantizeQ8_1>()) return quantize_operation(std::move(arguments));
+  if (const auto* convert = kernel.get_if<Convert>())
+    return convert_operation(*convert, std::move(arguments),
+                             std::bit_cast<float>(static_cast<u32>(values[3])));
+  if (const auto* absmax = kernel.get_if<Absmax>()) return absmax_operation(*absmax, std::move(arguments));
   if (const auto* gemv = kernel.get_if<Gemv>()) return gemv_operation(*gemv, std::move(arguments));
   if (const auto* batched = kernel.get_if<BatchedGemv>())
     return gemv_operation(*batched, std::move(arguments));

@@ -12,7 +12,7 @@ const Command::Arguments kDump = {"dump",  "--kernel",   "q4k_dequant", "--k",  
 
 std::string expected_ptx(Target target) {
   const absl::StatusOr<GeneratedKernel> generated =
-      generate(DescriptorOf<Dequant>({.k = 4096, .n = 11008, .out_type = OutType::kF16}),
+      generate(DescriptorOf<Dequant>({.k = 4096, .n = 11008, .out_type = ElementType::kF16}),
                {.build = {.target = target}});
   REQUIRE(generated.ok());
   return generated->ptx;

@@ -85,7 +85,7 @@ TEST_CASE("the largest input rotates, however small it is beside the output", "[
   testing::FakeDriver driver;
   const Device device = take(driver.open());
   const Workload workload =
-      take(workload_of(device, Dequant{Format::kQ2_K, 256, 4, OutType::kF32}, {.calls = 3}));
+      take(workload_of(device, Dequant{Format::kQ2_K, 256, 4, ElementType::kF32}, {.calls = 3}));
   CHECK(workload.bytes_read() == 4 * 84);
   CHECK(workload.bytes_written() == 4 * 1024);
 }

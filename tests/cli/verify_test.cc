@@ -31,6 +31,9 @@ u64 values_of(const std::string& kernel) {
   if (kernel == "copy") return 1029 * 16;
   if (kernel == "read") return sizeof(u32);
   if (kernel == "quantize_q8_1" || kernel == "q8_quantize") return 768 / 32 * 36;
+  if (kernel.find("absmax") != kernel.npos) return 1;
+  if (kernel == "f32_to_e4m3_device_scaled") return 4096 + 1;
+  if (kernel == "convert" || kernel.find("_to_") != kernel.npos) return 4096;
   if (kernel == "fused_kv_hw_dp4a_q4k_gemv") return 2 * 33;
   return kernel.find("gemv") != kernel.npos ? 33 : 768 * 33;
 }

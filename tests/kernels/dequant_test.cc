@@ -12,7 +12,7 @@
 namespace ptxgen::testing {
 namespace {
 
-constexpr OutType kOutTypes[] = {OutType::kF32, OutType::kF16, OutType::kBf16};
+constexpr ElementType kOutTypes[] = {ElementType::kF32, ElementType::kF16, ElementType::kBf16};
 
 std::vector<float> values_of(Format format, absl::Span<const std::byte> blocks) {
   std::vector<float> values(blocks.size() / info(format).block_bytes * info(format).block_values);
@@ -35,7 +35,7 @@ TEST_CASE("kernels give ggml's own floats bit for bit", "[kernels][device]") {
 TEST_CASE("dequantisation of few rows of few blocks", "[kernels][device]") {
   std::uint64_t seed = 100;
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : kOutTypes) {
+    for (const ElementType type : kOutTypes) {
       for (const u32 blocks : {1u, 3u}) {
         for (const u32 n : {1u, 2u, 31u, 33u}) {
           const Dequant kernel = {format.format, blocks * format.block_values, n, type};
@@ -49,7 +49,7 @@ TEST_CASE("dequantisation of few rows of few blocks", "[kernels][device]") {
 TEST_CASE("dequantisation of long rows", "[kernels][device]") {
   std::uint64_t seed = 200;
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : kOutTypes) {
+    for (const ElementType type : kOutTypes) {
       for (const u32 k : {256u, 896u, 1152u, 7168u, 11008u}) {
         if (k % format.block_values != 0) continue;
         const Dequant kernel = {format.format, k, 3, type};
@@ -62,10 +62,10 @@ TEST_CASE("dequantisation of long rows", "[kernels][device]") {
 TEST_CASE("dequantisation of many rows", "[kernels][device]") {
   constexpr u32 kRows = 32001;
   for (const Dequant& kernel :
-       {Dequant{Format::kQ4_0, 32, kRows, OutType::kF32}, Dequant{Format::kQ5_0, 32, kRows, OutType::kBf16},
-        Dequant{Format::kQ8_0, 32, kRows, OutType::kF16}, Dequant{Format::kQ6_K, 256, kRows, OutType::kF16},
-        Dequant{Format::kQ4_K, 4096, 125, OutType::kF32},
-        Dequant{Format::kQ3_K, 2048, 257, OutType::kBf16}}) {
+       {Dequant{Format::kQ4_0, 32, kRows, ElementType::kF32}, Dequant{Format::kQ5_0, 32, kRows, ElementType::kBf16},
+        Dequant{Format::kQ8_0, 32, kRows, ElementType::kF16}, Dequant{Format::kQ6_K, 256, kRows, ElementType::kF16},
+        Dequant{Format::kQ4_K, 4096, 125, ElementType::kF32},
+        Dequant{Format::kQ3_K, 2048, 257, ElementType::kBf16}}) {
     check_dequant(kernel, random_input(kernel, kernel.k));
   }
 }
@@ -73,7 +73,7 @@ TEST_CASE("dequantisation of many rows", "[kernels][device]") {
 TEST_CASE("dequantisation of arbitrary bytes, NaN and Inf and subnormal scales among them",
           "[kernels][device]") {
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : kOutTypes) {
+    for (const ElementType type : kOutTypes) {
       const Dequant kernel = {format.format, format.block_values, 201, type};
       const auto blocks = arbitrary_input(kernel, 7);
       bool nan = false, inf = false, subnormal = false;
@@ -90,7 +90,7 @@ TEST_CASE("dequantisation of arbitrary bytes, NaN and Inf and subnormal scales a
 
 TEST_CASE("kernels for the oldest target round as those for newer ones", "[kernels][device]") {
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : {OutType::kF16, OutType::kBf16}) {
+    for (const ElementType type : {ElementType::kF16, ElementType::kBf16}) {
       const Dequant kernel = {format.format, 3 * format.block_values, 35, type};
       check_dequant(kernel, random_input(kernel, 61), kBaseTarget);
       check_dequant(kernel, arbitrary_input(kernel, 62), kBaseTarget);
@@ -99,10 +99,10 @@ TEST_CASE("kernels for the oldest target round as those for newer ones", "[kerne
 }
 
 TEST_CASE("values halfway between two are rounded to the even one", "[kernels][device]") {
-  for (const OutType type : {OutType::kF16, OutType::kBf16}) {
+  for (const ElementType type : {ElementType::kF16, ElementType::kBf16}) {
     const Dequant kernel = {Format::kQ8_0, 32, 300, type};
     const auto blocks = halfway_input(kernel, 8);
-    const u32 kept = type == OutType::kF16 ? 13 : 16;  // the lowest bit of an f32 that the type keeps
+    const u32 kept = type == ElementType::kF16 ? 13 : 16;  // the lowest bit of an f32 that the type keeps
     std::size_t down = 0, up = 0;
     for (const float value : values_of(kernel.format, blocks)) {
       const u32 bits = std::bit_cast<u32>(value);
@@ -118,7 +118,7 @@ TEST_CASE("values halfway between two are rounded to the even one", "[kernels][d
 TEST_CASE("the blocks that kernels are tested with differ wherever they can", "[kernels]") {
   for (const FormatInfo& format : kFormats) {
     CAPTURE(std::string(format.ggml_name));
-    const Dequant kernel = {format.format, format.block_values, 40, OutType::kF32};
+    const Dequant kernel = {format.format, format.block_values, 40, ElementType::kF32};
     const auto blocks = random_input(kernel, 1);
     const auto values = values_of(format.format, blocks);
     std::size_t zeros = 0;

@@ -147,7 +147,7 @@ bool has_word(std::string_view words, std::string_view word) {
 
 // "place: change" of what is listed for the kernel, with the reasons.
 std::map<std::string, std::string_view> equivalents_of(const Dequant& kernel) {
-  const std::string_view out_type = kEnumNames<OutType>[static_cast<std::size_t>(kernel.out_type)];
+  const std::string_view out_type = kEnumNames<ElementType>[static_cast<std::size_t>(kernel.out_type)];
   std::map<std::string, std::string_view> all;
   for (const Equivalent& e : kEquivalents) {
     if (!has_word(e.formats, info(kernel.format).name) || !has_word(e.out_types, out_type)) continue;
@@ -190,7 +190,7 @@ Tally plant_faults(const Dequant& kernel, absl::Span<const std::byte> blocks) {
 }
 
 // Three CTAs, the last one block short of full: one that starts too early leaves the last block to nobody.
-Dequant three_ctas(Format format, OutType type) {
+Dequant three_ctas(Format format, ElementType type) {
   Dequant kernel = {format, info(format).block_values, 1, type};
   while (kernel.launch_shape({}).grid.x < 4) ++kernel.n;
   kernel.n -= 2;
@@ -214,7 +214,7 @@ void check_faults(const Dequant& kernel, absl::Span<const std::byte> blocks) {
 
 TEST_CASE("no constant of a decoder can change unnoticed", "[kernels][emulator]") {
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : {OutType::kF32, OutType::kF16}) {
+    for (const ElementType type : {ElementType::kF32, ElementType::kF16}) {
       const Dequant kernel = three_ctas(format.format, type);
       check_faults(kernel, random_input(kernel, 5));
     }
@@ -224,7 +224,7 @@ TEST_CASE("no constant of a decoder can change unnoticed", "[kernels][emulator]"
 // Before sm_80 rounding to bf16 is integer arithmetic with constants of its own. Values halfway between two
 // take part in it, and NaN and Inf.
 TEST_CASE("no constant of the rounding to bf16 can change unnoticed", "[kernels][emulator]") {
-  const Dequant kernel = three_ctas(Format::kQ8_0, OutType::kBf16);
+  const Dequant kernel = three_ctas(Format::kQ8_0, ElementType::kBf16);
   std::vector<std::byte> blocks = halfway_input(kernel, 6);
   const std::vector<std::byte> arbitrary = arbitrary_input(kernel, 7);
   std::copy_n(arbitrary.begin(), arbitrary.size() / 2, blocks.begin());

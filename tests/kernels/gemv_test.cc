@@ -23,7 +23,7 @@ std::vector<Gemv> variants(Format format, u32 k, u32 n) {
     for (const Activations x_type : {Activations::kF32, Activations::kQ8_1}) {
       const Gemv gemv{
           .format = format, .k = k, .n = n, .schedule = static_cast<Schedule>(s), .x_type = x_type};
-      if (gemv.validate().ok()) all.push_back(gemv);
+      if (KernelType(gemv)->validate().ok()) all.push_back(gemv);
     }
   }
   return all;

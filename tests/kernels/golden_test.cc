@@ -25,29 +25,29 @@ constexpr Target kSm90 = {90, false};
 constexpr Target kSm90a = {90, true};  // as sm_90, with a PTX ISA that has fences of mbarriers
 
 // Three rows of three super-blocks, or of 24 blocks: the last CTA is partly idle.
-constexpr Dequant small(Format format, OutType out_type) {
+constexpr Dequant small(Format format, ElementType out_type) {
   return {.format = format, .k = 768, .n = 3, .out_type = out_type};
 }
 // Every CTA is full, so that no thread asks whether it has work.
-constexpr Dequant full(Format format, OutType out_type) {
+constexpr Dequant full(Format format, ElementType out_type) {
   return {.format = format, .k = 4096, .n = 4, .out_type = out_type};
 }
 
 constexpr Golden<Dequant> kGoldens[] = {
-    {"q4_0_dequant.ptx", small(Format::kQ4_0, OutType::kF32), kSm75},
-    {"q4_1_dequant.ptx", small(Format::kQ4_1, OutType::kF32), kSm75},
-    {"q5_0_dequant.ptx", small(Format::kQ5_0, OutType::kF32), kSm75},
-    {"q5_1_dequant.ptx", small(Format::kQ5_1, OutType::kF32), kSm75},
-    {"q8_0_dequant.ptx", small(Format::kQ8_0, OutType::kF32), kSm75},
-    {"q2k_dequant.ptx", small(Format::kQ2_K, OutType::kF32), kSm75},
-    {"q3k_dequant.ptx", small(Format::kQ3_K, OutType::kF32), kSm75},
-    {"q4k_dequant.ptx", small(Format::kQ4_K, OutType::kF32), kSm75},
-    {"q5k_dequant.ptx", small(Format::kQ5_K, OutType::kF32), kSm75},
-    {"q6k_dequant.ptx", small(Format::kQ6_K, OutType::kF32), kSm75},
-    {"q4k_dequant_f16_sm_90.ptx", full(Format::kQ4_K, OutType::kF16), kSm90},
-    {"q6k_dequant_bf16_sm_90.ptx", full(Format::kQ6_K, OutType::kBf16), kSm90},
-    {"q8_0_dequant_f16_sm_75.ptx", full(Format::kQ8_0, OutType::kF16), kSm75},
-    {"q5_1_dequant_bf16_sm_75.ptx", small(Format::kQ5_1, OutType::kBf16), kSm75},
+    {"q4_0_dequant.ptx", small(Format::kQ4_0, ElementType::kF32), kSm75},
+    {"q4_1_dequant.ptx", small(Format::kQ4_1, ElementType::kF32), kSm75},
+    {"q5_0_dequant.ptx", small(Format::kQ5_0, ElementType::kF32), kSm75},
+    {"q5_1_dequant.ptx", small(Format::kQ5_1, ElementType::kF32), kSm75},
+    {"q8_0_dequant.ptx", small(Format::kQ8_0, ElementType::kF32), kSm75},
+    {"q2k_dequant.ptx", small(Format::kQ2_K, ElementType::kF32), kSm75},
+    {"q3k_dequant.ptx", small(Format::kQ3_K, ElementType::kF32), kSm75},
+    {"q4k_dequant.ptx", small(Format::kQ4_K, ElementType::kF32), kSm75},
+    {"q5k_dequant.ptx", small(Format::kQ5_K, ElementType::kF32), kSm75},
+    {"q6k_dequant.ptx", small(Format::kQ6_K, ElementType::kF32), kSm75},
+    {"q4k_dequant_f16_sm_90.ptx", full(Format::kQ4_K, ElementType::kF16), kSm90},
+    {"q6k_dequant_bf16_sm_90.ptx", full(Format::kQ6_K, ElementType::kBf16), kSm90},
+    {"q8_0_dequant_f16_sm_75.ptx", full(Format::kQ8_0, ElementType::kF16), kSm75},
+    {"q5_1_dequant_bf16_sm_75.ptx", small(Format::kQ5_1, ElementType::kBf16), kSm75},
 };
 
 // A part of a warp's last span has no block, and a CTA's last tile not all of its rows. The plan is given, so

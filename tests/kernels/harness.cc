@@ -123,6 +123,11 @@ GuardedOutput::GuardedOutput(const Device& device, std::uint64_t bytes, std::siz
   require_ok(buffer_.fill(std::to_integer<std::uint8_t>(kPattern)));
 }
 
+void GuardedOutput::write(absl::Span<const std::byte> data) {
+  REQUIRE(data.size() == bytes_);
+  require_ok(buffer_.copy_from_host(data.data(), data.size(), before_));
+}
+
 absl::StatusOr<std::vector<std::byte>> GuardedOutput::read() const {
   std::vector<std::byte> all(buffer_.bytes());
   if (absl::Status s = buffer_.copy_to_host(all.data(), all.size()); !s.ok()) return s;
@@ -165,7 +170,7 @@ std::vector<std::byte> run_kernel(const KernelType& kernel, absl::Span<const std
 
 bool same_values(const Dequant& kernel, absl::Span<const std::byte> expected,
                  absl::Span<const std::byte> actual) {
-  if (kernel.out_type != OutType::kF32) {
+  if (kernel.out_type != ElementType::kF32) {
     return std::equal(expected.begin(), expected.end(), actual.begin(), actual.end());
   }
   return require_value(reference::compare(reference::FloatType::kF32, expected, actual)).equal();

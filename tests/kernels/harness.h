@@ -52,6 +52,9 @@ class GuardedOutput {
   GuardedOutput(const Device& device, std::uint64_t bytes, std::size_t alignment, std::string_view name);
   std::uint64_t address() const { return buffer_.address() + before_; }
 
+  // What an output that is read too begins with.
+  void write(absl::Span<const std::byte> data);
+
   // The output, once the guards are found untouched; else which byte of them was written.
   absl::StatusOr<std::vector<std::byte>> read() const;
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr u32 kRowValues = 1024;
 constexpr u32 kRows = (1u << 22) + 1;
-constexpr Dequant kHuge = {Format::kQ8_0, kRowValues, kRows, OutType::kF16};
+constexpr Dequant kHuge = {Format::kQ8_0, kRowValues, kRows, ElementType::kF16};
 
 TEST_CASE("extents of huge shapes are counted in 64 bits", "[kernels]") {
   CHECK(u64{kHuge.n} * kHuge.k == 4294968320);
@@ -20,7 +20,7 @@ TEST_CASE("extents of huge shapes are counted in 64 bits", "[kernels]") {
   CHECK(kHuge.out_bytes({}) == 8589936640);
   CHECK(kHuge.launch_shape({}).grid == Dim3(2097153));  // 64 blocks a CTA
 
-  const Dequant largest = {Format::kQ6_K, 1u << 24, 65535, OutType::kF32};
+  const Dequant largest = {Format::kQ6_K, 1u << 24, 65535, ElementType::kF32};
   CHECK(largest.num_blocks() == 4294901760);
   CHECK(largest.weight_bytes({}) == 901929369600);
   CHECK(largest.out_bytes({}) == 4397979402240);
@@ -35,7 +35,7 @@ TEST_CASE("extents of huge shapes are counted in 64 bits", "[kernels]") {
 TEST_CASE("grids of the largest shapes are launchable", "[kernels]") {
   constexpr u64 kMaxGrid = 0x7fffffff;  // CUDA C++ Programming Guide, maximum x-dimension of a grid
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : {OutType::kF32, OutType::kF16, OutType::kBf16}) {
+    for (const ElementType type : {ElementType::kF32, ElementType::kF16, ElementType::kBf16}) {
       const Dequant kernel = {format.format, 15 * format.block_values, 1u << 28, type};
       REQUIRE(KernelType(kernel)->validate().ok());
       CHECK(kernel.launch_shape({}).grid.x <= kMaxGrid);

@@ -20,7 +20,7 @@ T require_value(absl::StatusOr<T> value) {
 }
 
 bool is_output(const ArgInfo& argument) {
-  return argument.direction == Direction::kOut;
+  return argument.direction == Direction::kOut || argument.direction == Direction::kInOut;
 }
 
 }  // namespace
@@ -49,6 +49,7 @@ std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& k
     if (is_output(argument)) {
       outputs[i].emplace(device, argument.bytes, argument.alignment, argument.name);
       values[i] = outputs[i]->address();
+      if (argument.direction == Direction::kInOut) outputs[i]->write(launch.inputs[i]);
     } else {
       inputs[i].emplace(device, launch.inputs[i], argument.alignment, argument.name);
       values[i] = inputs[i]->address();

@@ -15,30 +15,30 @@ struct Refusal {
 };
 
 const Refusal kRefusals[] = {
-    {{Format::kQ4_K, 128, 1, OutType::kF32},
+    {{Format::kQ4_K, 128, 1, ElementType::kF32},
      "k is 128; it must be from 256 to 16777216, a multiple of 256 (a block of q4_K)"},
-    {{Format::kQ4_K, 7680 + 128, 3, OutType::kF16},
+    {{Format::kQ4_K, 7680 + 128, 3, ElementType::kF16},
      "k is 7808; it must be from 256 to 16777216, a multiple of 256 (a block of q4_K)"},
-    {{Format::kQ6_K, 896, 3, OutType::kBf16},
+    {{Format::kQ6_K, 896, 3, ElementType::kBf16},
      "k is 896; it must be from 256 to 16777216, a multiple of 256 (a block of q6_K)"},
-    {{Format::kQ4_0, 33, 1, OutType::kF32},
+    {{Format::kQ4_0, 33, 1, ElementType::kF32},
      "k is 33; it must be from 32 to 16777216, a multiple of 32 (a block of q4_0)"},
-    {{Format::kQ8_0, 31, 1, OutType::kF32},
+    {{Format::kQ8_0, 31, 1, ElementType::kF32},
      "k is 31; it must be from 32 to 16777216, a multiple of 32 (a block of q8_0)"},
-    {{Format::kQ4_0, 0, 1, OutType::kF32},
+    {{Format::kQ4_0, 0, 1, ElementType::kF32},
      "k is 0; it must be from 32 to 16777216, a multiple of 32 (a block of q4_0)"},
-    {{Format::kQ4_0, 32, 0, OutType::kF32}, "n is 0; it must be from 1 to 268435456"},
-    {{Format::kQ4_0, (1u << 24) + 32, 1, OutType::kF32},
+    {{Format::kQ4_0, 32, 0, ElementType::kF32}, "n is 0; it must be from 1 to 268435456"},
+    {{Format::kQ4_0, (1u << 24) + 32, 1, ElementType::kF32},
      "k is 16777248; it must be from 32 to 16777216, a multiple of 32 (a block of q4_0)"},
-    {{Format::kQ4_0, kMost - 31, 1, OutType::kF32},
+    {{Format::kQ4_0, kMost - 31, 1, ElementType::kF32},
      "k is 4294967264; it must be from 32 to 16777216, a multiple of 32 (a block of q4_0)"},
-    {{Format::kQ4_0, 32, (1u << 28) + 1, OutType::kF32}, "n is 268435457; it must be from 1 to 268435456"},
-    {{Format::kQ4_0, 32, kMost, OutType::kF32}, "n is 4294967295; it must be from 1 to 268435456"},
-    {{Format::kQ4_0, 512, 1u << 28, OutType::kF32},
+    {{Format::kQ4_0, 32, (1u << 28) + 1, ElementType::kF32}, "n is 268435457; it must be from 1 to 268435456"},
+    {{Format::kQ4_0, 32, kMost, ElementType::kF32}, "n is 4294967295; it must be from 1 to 268435456"},
+    {{Format::kQ4_0, 512, 1u << 28, ElementType::kF32},
      "n is 268435456 with k 512, which makes 4294967296 blocks; the kernel counts up to 4294967295: split "
      "the "
      "rows"},
-    {{Format::kQ6_K, 1u << 24, 1u << 16, OutType::kF32},
+    {{Format::kQ6_K, 1u << 24, 1u << 16, ElementType::kF32},
      "n is 65536 with k 16777216, which makes 4294967296 blocks; the kernel counts up to 4294967295: split "
      "the rows"},
 };
@@ -58,10 +58,10 @@ TEST_CASE("a shape that a kernel cannot have is refused by field, value and rule
 }
 
 TEST_CASE("the largest legal shapes are accepted", "[kernels]") {
-  for (const Dequant& kernel : {Dequant{Format::kQ4_0, 1u << 24, 8191, OutType::kF32},
-                                Dequant{Format::kQ4_0, 480, 1u << 28, OutType::kF32},
-                                Dequant{Format::kQ6_K, 1u << 24, 65535, OutType::kF16},
-                                Dequant{Format::kQ6_K, 15 * 256, 1u << 28, OutType::kBf16}}) {
+  for (const Dequant& kernel : {Dequant{Format::kQ4_0, 1u << 24, 8191, ElementType::kF32},
+                                Dequant{Format::kQ4_0, 480, 1u << 28, ElementType::kF32},
+                                Dequant{Format::kQ6_K, 1u << 24, 65535, ElementType::kF16},
+                                Dequant{Format::kQ6_K, 15 * 256, 1u << 28, ElementType::kBf16}}) {
     INFO(KernelType(kernel)->text());
     CHECK(KernelType(kernel)->validate().ok());
   }
@@ -75,7 +75,7 @@ TEST_CASE("the largest legal shapes are accepted", "[kernels]") {
 
 // The launch of a kernel over one block a row at these addresses, which must be refused.
 std::string launch_refusal(Format format, u64 weights, u64 out) {
-  const Dequant kernel = {format, info(format).block_values, 3, OutType::kF16};
+  const Dequant kernel = {format, info(format).block_values, 3, ElementType::kF16};
   const auto compiled = test_kernels().get(kernel);
   REQUIRE(compiled.ok());
   const absl::Status status =
@@ -89,7 +89,7 @@ TEST_CASE("a misaligned or missing buffer is refused by argument and alignment",
   const u64 base = buffer.address();
   for (const FormatInfo& format : kFormats) {
     const std::string text =
-        KernelType(Dequant{format.format, format.block_values, 3, OutType::kF16})->text();
+        KernelType(Dequant{format.format, format.block_values, 3, ElementType::kF16})->text();
     CAPTURE(text);
     for (u64 off = 1; off < format.alignment; off *= 2) {
       CHECK(launch_refusal(format.format, base + off, base + 4096) ==
@@ -110,7 +110,7 @@ TEST_CASE("a misaligned or missing buffer is refused by argument and alignment",
 
 TEST_CASE("the alignment of weights is the largest that all blocks have", "[kernels]") {
   for (const FormatInfo& format : kFormats) {
-    const KernelType kernel(Dequant{format.format, format.block_values, 3, OutType::kF32});
+    const KernelType kernel(Dequant{format.format, format.block_values, 3, ElementType::kF32});
     const auto arguments = kernel->arguments(std::array<u64, 2>{});
     CHECK(arguments[0].alignment == (format.block_bytes & -format.block_bytes));
     CHECK(arguments[1].alignment == 16);

@@ -11,8 +11,8 @@ namespace {
 using Bytes = std::vector<std::byte>;
 
 // More blocks than are made with one seed, and no whole number of those.
-const KernelType kKernels[] = {Dequant{Format::kQ4_0, 96, 1001, OutType::kF32},
-                               Dequant{Format::kQ6_K, 512, 1033, OutType::kBf16}, Copy{.vectors = 3001}};
+const KernelType kKernels[] = {Dequant{Format::kQ4_0, 96, 1001, ElementType::kF32},
+                               Dequant{Format::kQ6_K, 512, 1033, ElementType::kBf16}, Copy{.vectors = 3001}};
 
 std::unique_ptr<Operation> operation(const KernelType& kernel) {
   auto made = operation_of(kernel, kernel->default_arguments());
@@ -101,7 +101,7 @@ TEST_CASE("copies' words are their places, mixed with the seed", "[reference]") 
 }
 
 TEST_CASE("an operation refuses what is no piece", "[reference]") {
-  const auto op = operation(Dequant{Format::kQ4_0, 32, 3, OutType::kF16});
+  const auto op = operation(Dequant{Format::kQ4_0, 32, 3, ElementType::kF16});
   const auto refusal = [&](std::size_t argument, u64 offset, std::size_t bytes) {
     Bytes piece(bytes);
     return std::string(op->make_input(argument, 1, offset, absl::MakeSpan(piece)).message());

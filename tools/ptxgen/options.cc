@@ -108,7 +108,7 @@ CodegenOption::CodegenOption(CLI::App& app) {
 
 absl::StatusOr<Codegen> CodegenOption::codegen() const {
   Codegen codegen{};
-  if (absl::Status s = ptxgen::detail::parse_field("--codegen", text_, codegen); !s.ok()) return s;
+  if (absl::Status s = ptxgen::detail::parse_field("--codegen", text_, {}, codegen); !s.ok()) return s;
   return codegen;
 }
 

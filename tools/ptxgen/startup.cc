@@ -47,7 +47,7 @@ class Folder {
 std::vector<KernelType> kernels_to_start() {
   std::vector<KernelType> kernels;
   for (const FormatInfo& format : kFormats) {
-    for (const OutType type : {OutType::kF32, OutType::kF16, OutType::kBf16})
+    for (const ElementType type : {ElementType::kF32, ElementType::kF16, ElementType::kBf16})
       kernels.push_back(Dequant{.format = format.format, .out_type = type});
   }
   kernels.push_back(Copy{});

@@ -263,7 +263,9 @@ RowPlan row_plan(const Gemv& gemv) {
       return {.width = 4, .warps_per_row = warps, .shared_headers = true, .int8 = true};
     case Schedule::kHalfWarpDp4a: return {.width = 8, .warps_per_row = warps, .int8 = true};
     case Schedule::kWarp:
-    case Schedule::kStream: break;
+    case Schedule::kStream:
+    case Schedule::kMma:
+    case Schedule::kMmaDirect: break;
   }
   return {};
 }

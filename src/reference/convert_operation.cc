@@ -1,0 +1,158 @@
+#include "src/reference/convert_operation.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "src/reference/generate.h"
+
+namespace ptxgen::reference {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr u64 kBlock = 32;  // values that random_activations_at makes together
+
+std::vector<float> widened(FloatType type, absl::Span<const std::byte> bytes) {
+  const std::size_t size = size_of(type);
+  std::vector<float> values;
+  for (std::size_t at = 0; at < bytes.size(); at += size) {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < size; ++i) bits |= std::to_integer<std::uint32_t>(bytes[at + i]) << (8 * i);
+    values.push_back(widen(type, bits));
+  }
+  return values;
+}
+
+// Activations from any place on, as `type`.
+absl::Status make_values(FloatType type, u64 seed, u64 offset, absl::Span<std::byte> piece) {
+  const u64 first = offset / size_of(type), skipped = first % kBlock;
+  const u64 count = piece.size() / size_of(type);
+  std::vector<float> values((skipped + count + kBlock - 1) / kBlock * kBlock);
+  random_activations_at(seed, first - skipped, absl::MakeSpan(values));
+  return narrow(type, absl::MakeConstSpan(values).subspan(skipped, count), piece);
+}
+
+absl::StatusOr<float> read_f32(ReadInput read, std::size_t argument) {
+  Bytes bytes(sizeof(float));
+  if (absl::Status s = read(argument, 0, absl::MakeSpan(bytes)); !s.ok()) return s;
+  return widened(FloatType::kF32, bytes)[0];
+}
+
+class ConvertOperation final : public Operation {
+ public:
+  ConvertOperation(const Convert& kernel, ArgInfos arguments, float factor)
+      : Operation(std::move(arguments)), kernel_(kernel), factor_(factor) {}
+
+  u64 unit(std::size_t argument) const override {
+    if (argument == kSrc) return bytes_of(kernel_.from);
+    return argument == kDst ? bytes_of(kernel_.to) : sizeof(float);
+  }
+
+ private:
+  static constexpr std::size_t kSrc = 0, kDst = 1, kFactors = 4, kAbsmax = 5;
+
+  void make(std::size_t argument, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    if (argument == kSrc) {
+      make_values(float_type(kernel_.from), seed, offset, piece).IgnoreError();  // whole values
+    } else {
+      narrow(FloatType::kF32, {argument == kAbsmax ? 7.5f : 0.37f}, piece).IgnoreError();
+    }
+  }
+  absl::StatusOr<float> factor(ReadInput read) const {
+    if (kernel_.scale == ConvertScale::kNone) return 1.f;
+    if (kernel_.scale == ConvertScale::kValue) return factor_;
+    if (kernel_.scale == ConvertScale::kFactor) return read_f32(read, kFactors);
+    const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
+    if (!absmax.ok() || std::isnan(*absmax)) return absmax;
+    return *absmax == 0 ? 1.f : std::min(448.f / *absmax, std::numeric_limits<float>::max());
+  }
+  absl::Status compute(std::size_t argument, u64 offset, ReadInput read,
+                       absl::Span<std::byte> piece) const override {
+    if (piece.empty()) return absl::OkStatus();
+    if (argument != kDst) {
+      const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
+      if (!absmax.ok()) return absmax.status();
+      return narrow(FloatType::kF32, {*absmax == 0 ? 1.f : *absmax / 448.f}, piece);
+    }
+    const absl::StatusOr<float> scale = factor(read);
+    if (!scale.ok()) return scale.status();
+    const u64 count = piece.size() / unit(kDst);
+    Bytes source(count * unit(kSrc));
+    if (absl::Status s = read(kSrc, offset / unit(kDst) * unit(kSrc), absl::MakeSpan(source)); !s.ok())
+      return s;
+    std::vector<float> values = widened(float_type(kernel_.from), source);
+    if (kernel_.scale != ConvertScale::kNone) {
+      for (float& value : values) value *= *scale;
+    }
+    return narrow(float_type(kernel_.to), values, piece);
+  }
+  std::optional<FloatType> type(std::size_t argument) const override {
+    return argument == kDst ? float_type(kernel_.to) : FloatType::kF32;
+  }
+
+  const Convert kernel_;
+  const float factor_;
+};
+
+class AbsmaxOperation final : public Operation {
+ public:
+  AbsmaxOperation(const Absmax& kernel, ArgInfos arguments)
+      : Operation(std::move(arguments)), type_(float_type(kernel.from)) {}
+
+  u64 unit(std::size_t argument) const override { return argument == kSrc ? size_of(type_) : sizeof(float); }
+
+ private:
+  static constexpr std::size_t kSrc = 0, kAbsmax = 1;
+
+  void make(std::size_t argument, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    if (argument == kSrc) {
+      make_values(type_, seed, offset, piece).IgnoreError();  // whole values
+    } else {
+      std::fill(piece.begin(), piece.end(), std::byte{0});
+    }
+  }
+  absl::Status compute(std::size_t, u64, ReadInput read, absl::Span<std::byte> piece) const override {
+    absl::StatusOr<float> before = read_f32(read, kAbsmax);
+    if (!before.ok()) return before.status();
+    float most = *before;
+    constexpr u64 kBytesAtOnce = 1 << 20;
+    Bytes source;
+    for (u64 at = 0; at < arguments()[kSrc].bytes; at += source.size()) {
+      source.resize(std::min(kBytesAtOnce, arguments()[kSrc].bytes - at));
+      if (absl::Status s = read(kSrc, at, absl::MakeSpan(source)); !s.ok()) return s;
+      for (const float value : widened(type_, source)) {
+        if (std::isnan(most)) break;
+        if (std::isnan(value) || std::abs(value) > most) most = std::abs(value);
+      }
+    }
+    return narrow(FloatType::kF32, {most}, piece);
+  }
+  std::optional<FloatType> type(std::size_t) const override { return FloatType::kF32; }
+
+  const FloatType type_;
+};
+
+}  // namespace
+
+FloatType float_type(ElementType type) {
+  switch (type) {
+    case ElementType::kF16: return FloatType::kF16;
+    case ElementType::kBf16: return FloatType::kBf16;
+    case ElementType::kE4m3: return FloatType::kE4m3;
+    case ElementType::kF32: break;
+  }
+  return FloatType::kF32;
+}
+
+std::unique_ptr<Operation> convert_operation(const Convert& kernel, ArgInfos arguments, float factor) {
+  return std::make_unique<ConvertOperation>(kernel, std::move(arguments), factor);
+}
+std::unique_ptr<Operation> absmax_operation(const Absmax& kernel, ArgInfos arguments) {
+  return std::make_unique<AbsmaxOperation>(kernel, std::move(arguments));
+}
+
+}  // namespace ptxgen::reference
