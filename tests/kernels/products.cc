@@ -37,9 +37,14 @@ LaunchData random_launch(const KernelType& kernel, std::vector<u64> values, std:
   return launch;
 }
 
-std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& kernels) {
+namespace {
+
+using Results = std::vector<std::vector<std::byte>>;
+
+// Runs what launch_on(values) launches.
+template <class Launch>
+Results run_between_guards(const LaunchData& launch, const Device& device, Launch&& launch_on) {
   const ArgInfos arguments = launch.kernel->arguments(launch.values);
-  const Device& device = kernels.device();
   std::vector<u64> values = launch.values;
   std::vector<std::optional<TightInput>> inputs(arguments.size());
   std::vector<std::optional<GuardedOutput>> outputs(arguments.size());
@@ -55,23 +60,21 @@ std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& k
       values[i] = inputs[i]->address();
     }
   }
-  require_ok(require_value(kernels.get(launch.kernel)).launch(device.default_stream(), values));
+  require_ok(launch_on(values));
   require_ok(device.synchronize());
-  std::vector<std::vector<std::byte>> results(arguments.size());
+  Results results(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (outputs[i]) results[i] = require_value(outputs[i]->read());
   }
   return results;
 }
 
-void check(const LaunchData& launch) {
-  CAPTURE(launch.kernel->text());
+void compare(const LaunchData& launch, const Results& results) {
   const auto operation = require_value(reference::operation_of(launch.kernel, launch.values));
   const auto read = [&](std::size_t argument, u64 offset, absl::Span<std::byte> piece) {
     std::memcpy(piece.data(), launch.inputs[argument].data() + offset, piece.size());
     return absl::OkStatus();
   };
-  const auto results = run(launch);
   for (std::size_t i = 0; i < results.size(); ++i) {
     if (!operation->writes(i)) continue;
     const reference::Comparison comparison = require_value(operation->check(i, 0, read, results[i]));
@@ -79,6 +82,32 @@ void check(const LaunchData& launch) {
     CHECK(comparison.equal());
     CHECK((comparison.values > 0 || results[i].empty()));
   }
+}
+
+}  // namespace
+
+Results run(const LaunchData& launch, KernelCache& kernels) {
+  return run_between_guards(launch, kernels.device(), [&](const std::vector<u64>& values) {
+    return require_value(kernels.get(launch.kernel)).launch(kernels.device().default_stream(), values);
+  });
+}
+
+void check(const LaunchData& launch) {
+  CAPTURE(launch.kernel->text());
+  compare(launch, run(launch));
+}
+
+void check_text(const GeneratedKernel& text, const LaunchData& launch) {
+  const Device& device = test_device();
+  const Module module = require_value(device.load_module(text.ptx));
+  const Function function = require_value(module.function(text.entry));
+  compare(launch, run_between_guards(launch, device, [&](const std::vector<u64>& values) {
+            const ArgInfos arguments = launch.kernel->arguments(values);
+            std::vector<KernelArg> args;
+            for (std::size_t i = 0; i < arguments.size(); ++i)
+              args.push_back({&values[i], info(arguments[i].type).bytes});
+            return function.launch(device.default_stream(), launch.kernel->launch_shape(values), args);
+          }));
 }
 
 }  // namespace ptxgen::testing

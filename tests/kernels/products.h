@@ -24,6 +24,8 @@ std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& k
 
 // Runs it and checks every output against the reference.
 void check(const LaunchData& launch);
+// The same for PTX that was generated already.
+void check_text(const GeneratedKernel& text, const LaunchData& launch);
 
 template <class T>
 std::vector<T> as(const std::vector<std::byte>& bytes) {
