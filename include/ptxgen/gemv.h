@@ -70,11 +70,12 @@ inline constexpr std::array<std::string_view, 12> kEnumNames<Schedule> = {
 enum class Activations : u8 {
   kF32,   // as they are; schedules on int8 quantise them first, in the same kernel
   kQ8_1,  // BlockQ8_1, quantised by an earlier kernel
+  kF16,   // for Gemm: staged by an earlier kernel (gemm.h, StageF16)
 };
 template <>
-inline constexpr std::array<std::string_view, 2> kEnumNames<Activations> = {"f32", "q8_1"};
+inline constexpr std::array<std::string_view, 3> kEnumNames<Activations> = {"f32", "q8_1", "f16"};
 
-// The bytes of k activations.
+// The bytes of k activations, f32 or q8_1.
 constexpr u64 activation_bytes(Activations type, u32 k) {
   return type == Activations::kF32 ? u64{k} * 4 : u64{k} / 32 * sizeof(BlockQ8_1);
 }
@@ -124,7 +125,8 @@ struct PTXGEN_API Gemv {
     return std::tuple(
         field("k", &Gemv::k, "values in a row", &Gemv::k_bounds), field("n", &Gemv::n, "rows", {1, 1u << 28}),
         field("schedule", &Gemv::schedule, "who reads what", between(Schedule::kWarp, Schedule::kStream)),
-        field("x_type", &Gemv::x_type, "type of the activations"),
+        field("x_type", &Gemv::x_type, "type of the activations",
+              between(Activations::kF32, Activations::kQ8_1)),
         optional_field("num_warps", &Gemv::num_warps, "multi_warp, *_dp4a: warps a row", {1, 32}),
         optional_field("outputs_per_block", &Gemv::outputs_per_block, "tiled, chunked_tiled: rows a CTA",
                        {1, 32}),
@@ -197,7 +199,8 @@ struct PTXGEN_API BatchedGemv {
                       field("max_m", &BatchedGemv::max_m, "most rows of x, a power of two", {1, 16}),
                       field("schedule", &BatchedGemv::schedule, "who reads what",
                             between(Schedule::kStream, Schedule::kMmaDirect)),
-                      field("x_type", &BatchedGemv::x_type, "type of the activations"),
+                      field("x_type", &BatchedGemv::x_type, "type of the activations",
+                            between(Activations::kF32, Activations::kQ8_1)),
                       fields_of(&BatchedGemv::plan), fields_of(&BatchedGemv::mma_plan),
                       fixed_field("format", &BatchedGemv::format));
   }
@@ -271,7 +274,8 @@ struct PTXGEN_API FusedGemv {
                       field("norm", &FusedGemv::norm, "normalisation of x"),
                       field("combine", &FusedGemv::combine, "what becomes of the first two products"),
                       field("residual", &FusedGemv::residual, "what is added to the first product"),
-                      field("x_type", &FusedGemv::x_type, "type of the activations"),
+                      field("x_type", &FusedGemv::x_type, "type of the activations",
+                            between(Activations::kF32, Activations::kQ8_1)),
                       fields_of(&FusedGemv::plan), fixed_field("format", &FusedGemv::format));
   }
   struct Args {

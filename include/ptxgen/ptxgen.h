@@ -13,6 +13,7 @@
 #include "ptxgen/executor.h"
 #include "ptxgen/fields.h"
 #include "ptxgen/format.h"
+#include "ptxgen/gemm.h"
 #include "ptxgen/gemv.h"
 #include "ptxgen/gemv_variant.h"
 #include "ptxgen/gguf.h"

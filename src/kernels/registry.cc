@@ -3,7 +3,7 @@
 
 #include "absl/strings/ascii.h"
 #include "ptxgen/convert.h"
-#include "ptxgen/gemv.h"
+#include "ptxgen/gemm.h"
 #include "ptxgen/kernels.h"
 
 namespace ptxgen {
@@ -72,6 +72,10 @@ std::vector<Original> originals() {
           {"FusedRmsNormQ4KGemv", "q4k_fused_gemv", {{"norm", "rms"}}},
           {"FusedGateUpSwigluHwDp4aQ4KGemv", "q4k_fused_gemv", {{"combine", "swiglu"}}, {{"n_b", "4096"}}},
           {"FusedKVHwDp4aQ4KGemv", "q4k_fused_gemv", {}, {{"n_b", "4096"}}},
+          {"QuantizedGemmGgmlTiled", "q4k_gemm", schedule("tiled")},
+          {"Dp4aQ4KGemm", "q4k_gemm", schedule("dp4a")},
+          {"TensorCoreQ4KGemm", "q4k_gemm", schedule("wmma")},
+          {"MultiWarpTensorCoreQ4KGemm", "q4k_gemm", schedule("wmma_multi_warp")},
           {"Q8Quantize", "quantize_q8_1"},
           {"f32_to_f16", "convert", {{"from", "f32"}, {"to", "f16"}, {"scale", "none"}}},
           {"f16_to_f32", "convert", {{"from", "f16"}, {"to", "f32"}, {"scale", "none"}}},
@@ -162,6 +166,11 @@ std::vector<KernelFamily> make_families() {
         family(FusedGemv{.format = f.format, .format_b = f.format, .format_c = f.format},
                str_cat("multiplies up to three matrices of ", f.ggml_name, " blocks by one vector")));
   }
+  for (const FormatInfo& f : kFormats) {
+    all.push_back(family(Gemm{.format = f.format},
+                         str_cat("multiplies a matrix of ", f.ggml_name, " blocks by any number of vectors")));
+  }
+  all.push_back(family(StageF16{}, "prepares activations as f16 for products on tensor cores"));
   all.push_back(family(QuantizeQ8_1{}, "quantises activations to int8, 32 values a block"));
   all.push_back(family(Convert{}, "converts numbers from one type to another, scaled where wanted"));
   all.push_back(family(Absmax{}, "finds the largest absolute value"));

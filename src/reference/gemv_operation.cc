@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/reference/generate.h"
+#include "src/reference/half.h"
 #include "src/reference/layer.h"
 #include "src/reference/product.h"
 #include "src/reference/q8_1.h"
@@ -39,6 +40,14 @@ void make_q8_1(u64 seed, u64 offset, absl::Span<std::byte> piece) {
   quantize_q8_1(floats_of(values), piece).IgnoreError();  // the piece is whole blocks
 }
 
+// All of m rows of k values, staged as f16.
+void make_staged(StagedOrder order, u64 m, u64 k, u64 seed, absl::Span<std::byte> piece) {
+  Bytes values(m * k * sizeof(float));
+  make_f32(seed, 0, absl::MakeSpan(values));
+  const Bytes staged = stage_f16(order, floats_of(values), m, k);
+  std::copy(staged.begin(), staged.end(), piece.begin());
+}
+
 class QuantizeOperation final : public Operation {
  public:
   explicit QuantizeOperation(ArgInfos arguments) : Operation(std::move(arguments)) {}
@@ -61,6 +70,35 @@ class QuantizeOperation final : public Operation {
   void canonicalize(std::size_t, absl::Span<std::byte> piece) const override { canonicalize_q8_1(piece); }
 };
 
+class StageOperation final : public Operation {
+ public:
+  StageOperation(const StageF16& kernel, ArgInfos arguments, u64 m)
+      : Operation(std::move(arguments)), kernel_(kernel), m_(m) {}
+
+  // Of the results all, since a row's values lie in many places.
+  u64 unit(std::size_t argument) const override {
+    return argument == kSrc ? kF32Unit : std::max<u64>(1, arguments()[argument].bytes);
+  }
+
+ private:
+  static constexpr std::size_t kSrc = 0;
+
+  void make(std::size_t, u64 seed, u64 offset, absl::Span<std::byte> piece) const override {
+    make_f32(seed, offset, piece);
+  }
+  absl::Status compute(std::size_t, u64, ReadInput read, absl::Span<std::byte> piece) const override {
+    Bytes values(arguments()[kSrc].bytes);
+    if (absl::Status s = read(kSrc, 0, absl::MakeSpan(values)); !s.ok()) return s;
+    const Bytes staged = stage_f16(kernel_.order, floats_of(values), m_, kernel_.k);
+    std::copy(staged.begin(), staged.end(), piece.begin());
+    return absl::OkStatus();
+  }
+  std::optional<FloatType> type(std::size_t) const override { return std::nullopt; }
+
+  const StageF16 kernel_;
+  const u64 m_;
+};
+
 // Products of one x with several matrices, and what comes before and after them. Arguments by their places.
 struct Products {
   struct Matrix {
@@ -71,7 +109,10 @@ struct Products {
   u64 k = 0;
   std::size_t x = 0;
   Activations x_type = Activations::kF32;
-  bool int8 = false;  // f32 activations are quantised first
+  u64 m = 1;
+  bool int8 = false;    // f32 activations are quantised first
+  bool half = false;    // weights and activations are rounded to f16
+  bool matrix = false;  // as many rows of x as there are
   std::vector<Matrix> matrices = {};
   std::optional<std::size_t> gamma = {};  // RMSNorm
   float epsilon = 0;
@@ -86,6 +127,8 @@ class ProductsOperation final : public Operation {
 
   u64 unit(std::size_t argument) const override {
     if (argument == products_.x && products_.x_type == Activations::kQ8_1) return kQ8_1Bytes;
+    if (argument == products_.x && products_.x_type == Activations::kF16)
+      return std::max<u64>(1, arguments()[argument].bytes);
     if (argument == products_.x || argument == products_.gamma) return kF32Unit;
     const Products::Matrix* matrix = matrix_of(argument);
     return matrix ? info(matrix->format).block_bytes : sizeof(float);
@@ -94,7 +137,8 @@ class ProductsOperation final : public Operation {
 
  private:
   // A row of activations as the products take it.
-  using Row = std::variant<std::vector<float>, std::vector<Bounded>, std::vector<Q8_1>, UncertainQ8_1>;
+  using Row =
+      std::variant<std::vector<float>, std::vector<Bounded>, std::vector<Q8_1>, UncertainQ8_1, HalfRow>;
 
   const Products::Matrix* matrix_of(std::size_t weights) const {
     for (const Products::Matrix& matrix : products_.matrices) {
@@ -107,6 +151,9 @@ class ProductsOperation final : public Operation {
     const u64 own_seed = seed + argument;
     if (const Products::Matrix* matrix = matrix_of(argument))
       return random_blocks_at(matrix->format, own_seed, offset / unit(argument), piece);
+    if (argument == products_.x && products_.x_type == Activations::kF16)
+      return make_staged(staged_order(products_.matrices[0].format), products_.m, products_.k, own_seed,
+                         piece);
     if (unit(argument) == kQ8_1Bytes) return make_q8_1(own_seed, offset, piece);
     make_f32(own_seed, offset, piece);
   }
@@ -114,6 +161,11 @@ class ProductsOperation final : public Operation {
   std::optional<FloatType> type(std::size_t) const override { return FloatType::kF32; }
 
   absl::StatusOr<Row> row_of_x(u64 m, ReadInput read) const {
+    if (products_.x_type == Activations::kF16) {
+      Bytes staged(arguments()[products_.x].bytes);
+      if (absl::Status s = read(products_.x, 0, absl::MakeSpan(staged)); !s.ok()) return s;
+      return staged_row(staged_order(products_.matrices[0].format), staged, products_.m, products_.k, m);
+    }
     Bytes x(products_.k / kQ8_1Values * unit(products_.x));
     if (absl::Status s = read(products_.x, m * x.size(), absl::MakeSpan(x)); !s.ok()) return s;
     if (products_.x_type == Activations::kQ8_1) return read_q8_1(x);
@@ -125,6 +177,7 @@ class ProductsOperation final : public Operation {
       if (products_.int8) return quantize_q8_1(absl::MakeConstSpan(normed));
       return normed;
     }
+    if (products_.half) return half_row(values);
     if (!products_.int8) return values;
     std::vector<Q8_1> blocks;
     for (u64 i = 0; i < products_.k; i += kQ8_1Values)
@@ -145,7 +198,10 @@ class ProductsOperation final : public Operation {
       if (absl::Status s = read(matrix.weights, offset, absl::MakeSpan(rows)); !s.ok()) return s;
       for (u64 at = 0; at < rows.size(); at += row_bytes) {
         const auto row = absl::MakeConstSpan(rows).subspan(at, row_bytes);
-        results.push_back(std::visit([&](const auto& values) { return dot(matrix.format, row, values); }, x));
+        const Bounded result =
+            std::visit([&](const auto& values) { return dot(matrix.format, row, values); }, x);
+        // Of f16, dot() knows that.
+        results.push_back(products_.matrix && !products_.half ? of_matrix_product(result) : result);
       }
     }
     return results;
@@ -178,12 +234,23 @@ class ProductsOperation final : public Operation {
     const auto& matrices = products_.matrices;
     const auto matrix = std::find_if(matrices.begin(), matrices.end(),
                                      [&](const Products::Matrix& one) { return one.y == argument; });
+    // Staged activations are read once: they come as a whole only.
+    Bytes staged;
+    const auto read_once = [&](std::size_t input, u64 at, absl::Span<std::byte> piece) {
+      if (input != products_.x || products_.x_type != Activations::kF16) return read(input, at, piece);
+      if (staged.empty()) {
+        staged.resize(piece.size());
+        if (absl::Status s = read(input, at, absl::MakeSpan(staged)); !s.ok()) return s;
+      }
+      std::copy(staged.begin(), staged.end(), piece.begin());
+      return absl::OkStatus();
+    };
     std::vector<Bounded> results;
     while (results.size() < count) {
       const u64 element = offset / sizeof(float) + results.size();
       const u64 m = element / matrix->n, first = element % matrix->n;
-      const auto rows =
-          compute_rows(*matrix, m, first, std::min<u64>(matrix->n - first, count - results.size()), read);
+      const auto rows = compute_rows(*matrix, m, first,
+                                     std::min<u64>(matrix->n - first, count - results.size()), read_once);
       if (!rows.ok()) return rows.status();
       results.insert(results.end(), rows->begin(), rows->end());
     }
@@ -224,6 +291,23 @@ std::unique_ptr<Operation> gemv_operation(const BatchedGemv& kernel, ArgInfos ar
   products.x = 1;
   products.x_type = kernel.x_type;
   products.int8 = true;
+  products.matrices = {{0, 2, kernel.format, kernel.n}};
+  return std::make_unique<ProductsOperation>(std::move(products), std::move(arguments));
+}
+
+std::unique_ptr<Operation> stage_operation(const StageF16& kernel, ArgInfos arguments, u64 m) {
+  return std::make_unique<StageOperation>(kernel, std::move(arguments), m);
+}
+
+std::unique_ptr<Operation> gemm_operation(const Gemm& kernel, ArgInfos arguments, u64 m) {
+  Products products;
+  products.k = kernel.k;
+  products.x = 1;
+  products.x_type = kernel.a_type;
+  products.m = m;
+  products.int8 = kernel.schedule == GemmSchedule::kDp4a;
+  products.half = kernel.schedule != GemmSchedule::kDp4a && kernel.schedule != GemmSchedule::kTiled;
+  products.matrix = true;
   products.matrices = {{0, 2, kernel.format, kernel.n}};
   return std::make_unique<ProductsOperation>(std::move(products), std::move(arguments));
 }

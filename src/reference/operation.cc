@@ -199,6 +199,10 @@ absl::StatusOr<std::unique_ptr<Operation>> operation_of(const KernelType& kernel
     const float epsilon = std::bit_cast<float>(static_cast<u32>(values.back()));
     return gemv_operation(*fused, std::move(arguments), epsilon);
   }
+  if (const auto* stage = kernel.get_if<StageF16>())
+    return stage_operation(*stage, std::move(arguments), values.back());
+  if (const auto* gemm = kernel.get_if<Gemm>())
+    return gemm_operation(*gemm, std::move(arguments), values.back());
   return absl::UnimplementedError(str_cat("there is no reference for ", kernel->name(),
                                           "; run it with `ptxgen run` and compare its results"));
 }

@@ -35,7 +35,9 @@ u64 values_of(const std::string& kernel) {
   if (kernel == "f32_to_e4m3_device_scaled") return 4096 + 1;
   if (kernel == "convert" || kernel.find("_to_") != kernel.npos) return 4096;
   if (kernel == "fused_kv_hw_dp4a_q4k_gemv") return 2 * 33;
-  return kernel.find("gemv") != kernel.npos ? 33 : 768 * 33;
+  if (kernel == "stage_f16") return 8 * 768 * 2 + 8 * sizeof(f32);
+  const bool product = kernel.find("gemv") != kernel.npos || kernel.find("gemm") != kernel.npos;
+  return product ? 33 : 768 * 33;
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "tests/support/golden.h"
 
 #include "ptxgen/convert.h"
+#include "ptxgen/gemm.h"
 #include "tests/kernels/harness.h"
 #include "tests/kernels/products.h"
 #include "tests/support/catch.h"
@@ -20,6 +21,7 @@ struct Golden {
 
 constexpr Target kSm75 = {75, false};
 constexpr Target kSm90 = {90, false};
+constexpr Target kSm80 = {80, false};
 constexpr Target kSm90a = {90, true};  // as sm_90, with a PTX ISA that has fences of mbarriers
 
 // Three rows of three super-blocks, or of 24 blocks: the last CTA is partly idle.
@@ -59,6 +61,19 @@ const Golden<KernelType> kProductGoldens[] = {
           .n = 37,
           .plan = {.ctas = 3, .row_lanes = 8, .groups = 2, .rows = 2, .stages = 2}},
      kSm90a},
+    {"q4k_gemm_tiled_sm_75.ptx",
+     Gemm{.k = 1024, .n = 131, .schedule = GemmSchedule::kTiled, .tile_m = 2}, kSm75},
+    {"q8_0_gemm_dp4a_sm_75.ptx",
+     Gemm{.format = Format::kQ8_0, .k = 96, .n = 5, .schedule = GemmSchedule::kDp4a, .tile_m = 2}, kSm75},
+    {"q6k_gemm_wmma_sm_75.ptx",
+     Gemm{.format = Format::kQ6_K, .k = 512, .n = 17, .schedule = GemmSchedule::kWmma}, kSm75},
+    {"q4k_gemm_wmma_multi_warp_sm_90a.ptx",
+     Gemm{.k = 512, .n = 32, .schedule = GemmSchedule::kWmmaMultiWarp}, kSm90a},
+    {"q4k_gemm_mma_sm_80.ptx",
+     Gemm{.k = 1024, .n = 35, .a_type = Activations::kF16, .tile_m = 16, .tile_n = 32}, kSm80},
+    {"q4_0_gemm_mma_f32_sm_90a.ptx",
+     Gemm{.format = Format::kQ4_0, .k = 96, .n = 64, .tile_m = 16, .tile_n = 32}, kSm90a},
+    {"stage_f16_sm_90a.ptx", StageF16{.k = 4096}, kSm90a},
     {"quantize_q8_1_sm_75.ptx", QuantizeQ8_1{.k = 96}, kSm75},
     {"f32_to_e4m3_device_scaled_sm_90a.ptx",
      Convert{.to = ElementType::kE4m3, .scale = ConvertScale::kDevice}, kSm90a},

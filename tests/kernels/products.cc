@@ -39,11 +39,10 @@ LaunchData random_launch(const KernelType& kernel, std::vector<u64> values, std:
 
 namespace {
 
-using Results = std::vector<std::vector<std::byte>>;
-
 // Runs what launch_on(values) launches.
 template <class Launch>
-Results run_between_guards(const LaunchData& launch, const Device& device, Launch&& launch_on) {
+absl::StatusOr<Results> run_between_guards(const LaunchData& launch, const Device& device,
+                                           Launch&& launch_on) {
   const ArgInfos arguments = launch.kernel->arguments(launch.values);
   std::vector<u64> values = launch.values;
   std::vector<std::optional<TightInput>> inputs(arguments.size());
@@ -60,8 +59,8 @@ Results run_between_guards(const LaunchData& launch, const Device& device, Launc
       values[i] = inputs[i]->address();
     }
   }
-  require_ok(launch_on(values));
-  require_ok(device.synchronize());
+  if (const absl::Status s = launch_on(values); !s.ok()) return s;
+  if (const absl::Status s = device.synchronize(); !s.ok()) return s;
   Results results(arguments.size());
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (outputs[i]) results[i] = require_value(outputs[i]->read());
@@ -87,8 +86,21 @@ void compare(const LaunchData& launch, const Results& results) {
 }  // namespace
 
 Results run(const LaunchData& launch, KernelCache& kernels) {
-  return run_between_guards(launch, kernels.device(), [&](const std::vector<u64>& values) {
+  return require_value(run_between_guards(launch, kernels.device(), [&](const std::vector<u64>& values) {
     return require_value(kernels.get(launch.kernel)).launch(kernels.device().default_stream(), values);
+  }));
+}
+
+absl::StatusOr<Results> run_text(const GeneratedKernel& text, const LaunchData& launch,
+                                 const Device& device) {
+  const Module module = require_value(device.load_module(text.ptx));
+  const Function function = require_value(module.function(text.entry));
+  return run_between_guards(launch, device, [&](const std::vector<u64>& values) {
+    const ArgInfos arguments = launch.kernel->arguments(values);
+    std::vector<KernelArg> args;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      args.push_back({&values[i], info(arguments[i].type).bytes});
+    return function.launch(device.default_stream(), launch.kernel->launch_shape(values), args);
   });
 }
 
@@ -98,16 +110,7 @@ void check(const LaunchData& launch) {
 }
 
 void check_text(const GeneratedKernel& text, const LaunchData& launch) {
-  const Device& device = test_device();
-  const Module module = require_value(device.load_module(text.ptx));
-  const Function function = require_value(module.function(text.entry));
-  compare(launch, run_between_guards(launch, device, [&](const std::vector<u64>& values) {
-            const ArgInfos arguments = launch.kernel->arguments(values);
-            std::vector<KernelArg> args;
-            for (std::size_t i = 0; i < arguments.size(); ++i)
-              args.push_back({&values[i], info(arguments[i].type).bytes});
-            return function.launch(device.default_stream(), launch.kernel->launch_shape(values), args);
-          }));
+  compare(launch, require_value(run_text(text, launch, test_device())));
 }
 
 }  // namespace ptxgen::testing

@@ -19,12 +19,17 @@ struct LaunchData {
 // Random input by the reference, for a kernel with these values of its scalars.
 LaunchData random_launch(const KernelType& kernel, std::vector<u64> values, std::uint64_t seed);
 
-// Runs it between guards; by argument, empty for what is no output. Inputs end where their allocations end.
-std::vector<std::vector<std::byte>> run(const LaunchData& launch, KernelCache& kernels = test_kernels());
+// By argument, empty for what is no output.
+using Results = std::vector<std::vector<std::byte>>;
+
+// Runs it between guards. Inputs end where their allocations end.
+Results run(const LaunchData& launch, KernelCache& kernels = test_kernels());
+
+// The same for PTX that was generated already, and that may be faulty.
+absl::StatusOr<Results> run_text(const GeneratedKernel& text, const LaunchData& launch, const Device& device);
 
 // Runs it and checks every output against the reference.
 void check(const LaunchData& launch);
-// The same for PTX that was generated already.
 void check_text(const GeneratedKernel& text, const LaunchData& launch);
 
 template <class T>

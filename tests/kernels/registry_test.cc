@@ -4,7 +4,7 @@
 #include "absl/hash/hash.h"
 #include "absl/strings/match.h"
 #include "ptxgen/convert.h"
-#include "ptxgen/gemv.h"
+#include "ptxgen/gemm.h"
 #include "ptxgen/kernels.h"
 #include "tests/support/catch.h"
 
@@ -24,11 +24,14 @@ std::string refusal(std::string_view name, const FieldValues& values) {
   return std::string(kernel.status().message());
 }
 
-// Schedule stream begins with bulk copies and waits that sm_90 has; all else is for every target.
+// Schedule stream begins with bulk copies and waits that sm_90 has, and mma with asynchronous copies that
+// sm_80 has; all else is for every target.
 Target expected_lowest(const KernelType& defaults) {
   const auto* gemv = defaults.get_if<Gemv>();
   const bool streams = (gemv && gemv->schedule == Schedule::kStream) || defaults.get_if<BatchedGemv>() ||
                        defaults.get_if<FusedGemv>();
+  const auto* gemm = defaults.get_if<Gemm>();
+  if (gemm && gemm->schedule == GemmSchedule::kMma) return {80, false};
   return streams ? Target{90, false} : kBaseTarget;
 }
 
@@ -45,7 +48,7 @@ TEST_CASE("kernel names are unique and in snake case", "[kernels]") {
     CHECK((!family.fields.empty() || family.defaults->name() != family.name));
     CHECK(&found(family.name) == &family);
   }
-  CHECK(names.size() == 74);  // 46, and 28 that are only the original's
+  CHECK(names.size() == 89);  // 57, and 32 that are only the original's
 }
 
 TEST_CASE("every format has a dequantisation under its name", "[kernels]") {
@@ -68,6 +71,7 @@ TEST_CASE("every format has its products under their names", "[kernels]") {
     check(str_cat(format.name, "_batched_gemv"), BatchedGemv{.format = format.format});
     check(str_cat(format.name, "_fused_gemv"),
           FusedGemv{.format = format.format, .format_b = format.format, .format_c = format.format});
+    check(str_cat(format.name, "_gemm"), Gemm{.format = format.format});
   }
 }
 
@@ -133,6 +137,13 @@ std::vector<Original> originals() {
       {"FusedGateUpSwigluHwDp4aQ4KGemv", "fused_gate_up_swiglu_hw_dp4a_q4k_gemv", swiglu,
        "q4k_fused_gemv with combine=swiglu n_b=4096"},
       {"FusedKVHwDp4aQ4KGemv", "fused_kv_hw_dp4a_q4k_gemv", pair, "q4k_fused_gemv with n_b=4096"},
+      {"QuantizedGemmGgmlTiled", "quantized_gemm_ggml_tiled", Gemm{.schedule = GemmSchedule::kTiled},
+       "q4k_gemm with schedule=tiled"},
+      {"Dp4aQ4KGemm", "dp4a_q4k_gemm", Gemm{.schedule = GemmSchedule::kDp4a}, "q4k_gemm with schedule=dp4a"},
+      {"TensorCoreQ4KGemm", "tensor_core_q4k_gemm", Gemm{.schedule = GemmSchedule::kWmma},
+       "q4k_gemm with schedule=wmma"},
+      {"MultiWarpTensorCoreQ4KGemm", "multi_warp_tensor_core_q4k_gemm",
+       Gemm{.schedule = GemmSchedule::kWmmaMultiWarp}, "q4k_gemm with schedule=wmma_multi_warp"},
       {"Q8Quantize", "q8_quantize", QuantizeQ8_1{}, "another name of quantize_q8_1"},
       {"f32_to_f16", "f32_to_f16", Convert{}, "convert with from=f32 to=f16 scale=none"},
       {"f16_to_f32", "f16_to_f32", Convert{.from = kF16, .to = ElementType::kF32},

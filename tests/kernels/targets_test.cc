@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
-#include "ptxgen/gemv.h"
+#include "ptxgen/gemm.h"
 #include "tests/kernels/harness.h"
 #include "tests/support/catch.h"
 #include "tests/support/ptxas.h"
@@ -99,7 +99,8 @@ Target lowest_target(const KernelType& kernel) {
 
 // Of the targets asked for those that products are built for: there are many of them.
 bool is_for(const KernelType& kernel, Target target) {
-  const bool product = kernel.get_if<Gemv>() || kernel.get_if<BatchedGemv>() || kernel.get_if<FusedGemv>();
+  const bool product = kernel.get_if<Gemv>() || kernel.get_if<BatchedGemv>() || kernel.get_if<FusedGemv>() ||
+                       kernel.get_if<Gemm>();
   return !product || target == Target{75, false} || target == Target{90, true} ||
          target == Target{120, false};
 }

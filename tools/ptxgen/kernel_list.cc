@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_split.h"
 #include "ptxgen/executor.h"
+#include "ptxgen/gemm.h"
 #include "ptxgen/gguf.h"
 #include "tools/ptxgen/files.h"
 
@@ -26,7 +27,8 @@ bool has_field(const KernelFamily& family, std::string_view name) {
 
 // Which kernel a product gets is a policy's business.
 bool is_product(const KernelType& kernel) {
-  return kernel.get_if<Gemv>() || kernel.get_if<BatchedGemv>() || kernel.get_if<FusedGemv>();
+  return kernel.get_if<Gemv>() || kernel.get_if<BatchedGemv>() || kernel.get_if<FusedGemv>() ||
+         kernel.get_if<Gemm>();
 }
 
 // The other kernels for rows of a format: "q4k_dequant" for q4_K, and no other name of one of them.

@@ -23,8 +23,8 @@
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/mma_activations.h"
 #include "src/kernels/gemv/producer.h"
-#include "src/kernels/gemv/requires.h"
 #include "src/kernels/parts/reduce.h"
+#include "src/kernels/parts/requires.h"
 
 namespace ptxgen::gemv {
 namespace {
@@ -395,7 +395,7 @@ class MmaKernel {
 
 void build_mma(KernelBuilder& k, const Mma& s, const MmaPointers& pointers) {
   constexpr Target kAmpere = {80, false};  // mma of int8 by 16 rows
-  if (!requires_target(k, s.direct ? "mma_direct" : "mma", s.direct ? kAmpere : kHopper)) return;
+  if (!parts::requires_target(k, s.direct ? "mma_direct" : "mma", s.direct ? kAmpere : kHopper)) return;
   k.maxntid(static_cast<u32>(mma_shape(s, 1).block.x));
   if (s.plan.ctas_per_sm) k.minnctapersm(s.plan.ctas_per_sm);
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());

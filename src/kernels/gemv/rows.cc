@@ -8,9 +8,10 @@
 
 #include "src/kernels/formats/shared_header.h"
 #include "src/kernels/formats/with_format.h"
+#include "src/kernels/parts/add_part.h"
 #include "src/kernels/parts/dependence.h"
-#include "src/kernels/parts/q8_1.h"
 #include "src/kernels/parts/reduce.h"
+#include "src/kernels/parts/stage.h"
 
 namespace ptxgen::gemv {
 namespace {
@@ -22,59 +23,6 @@ constexpr u32 kQ8_1Bytes = sizeof(BlockQ8_1);
 // What registers leave room for: 64 or more a thread. Left to itself ptxas aims at more threads, and spills.
 // Every SM holds as many (CUDA C++ Programming Guide, technical specifications per compute capability).
 constexpr u32 kThreadsPerSm = 1024, kCtasPerSm = 16;
-
-// ---- Products of one part
-
-template <u32 W, class X>
-std::vector<Reg<f32>> load_floats(const X& x) {
-  std::vector<Reg<f32>> values;
-  if constexpr (W == 1) {
-    values.push_back(parts::load(at<f32>(x)));
-  } else {
-    for (u32 i = 0; i < W; i += 4) {
-      const auto four = parts::load_v4(at<f32>(x + i / 4));
-      values.insert(values.end(), four.begin(), four.end());
-    }
-  }
-  return values;
-}
-
-// acc + the part's values times the block's activations, which begin at x.
-template <class F, u32 W, Space S>
-Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base, const Ptr<S, const f32, 16>& x,
-                  Reg<f32> acc) {
-  constexpr u32 kStep = W == 1 ? 1 : 4;  // values in an element of the pointer
-  for (u32 r = 0; r < F::kRuns; ++r) {
-    const formats::Run<W>& run = part.runs[r];
-    const auto values = load_floats<W>(at<Bytes<4 * kStep>>(x) + base / kStep + r * F::kRunStride / kStep);
-    std::optional<Reg<f32>> product, sum;
-    for (u32 i = 0; i < W; ++i) {
-      const Reg<f32> q = parts::integer_to_f32(run.q[i / 4], i % 4, F::kBias, F::kSigned);
-      product = product ? fma_rn(q, values[i], *product) : q * values[i];
-      if (part.m) sum = sum ? *sum + values[i] : values[i];
-    }
-    acc = fma_rn(*product, run.scale ? run.scale->value() * part.d : part.d, acc);
-    if (part.m) acc = fma_rn(*sum, run.min ? run.min->value() * *part.m : *part.m, acc);
-  }
-  return acc;
-}
-
-// The same with int8 activations. A run lies within one of their blocks.
-template <class F, u32 W, Space S>
-Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base,
-                  const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x, Reg<f32> acc) {
-  for (u32 r = 0; r < F::kRuns; ++r) {
-    const u32 offset = r * F::kRunStride;
-    const auto block = x + (base >> 5) + offset / 32;
-    const Reg<f32> d = parts::d_of(parts::load(at<u32>(block)));
-    const auto q = parts::load_words<W / 4>(
-        at<std::byte>(at<Bytes<4>, 4>(block) + ((base & 31u) >> 2) + offset % 32 / 4));
-    const Reg<s32> sum = parts::sum_of_bytes(q);
-    const parts::Int8Run<W> run = {q, d, cvt_rn<f32>(sum) * d, parts::start_of<F>(sum, 1)};
-    acc = parts::add_product<F, W>(part, part.runs[r], run, acc);
-  }
-  return acc;
-}
 
 // ---- The walk along a row
 
@@ -119,7 +67,8 @@ class RowWalk {
     const auto add_parts = [&](const auto& source) {
       for (const auto& place : places_) {
         const auto raw = F::template load<W>(source, place);
-        acc = add_part<F, W>(F::decode(raw, place, formats::Packing::kExact), place.base, activations, acc);
+        acc = parts::add_part<F, W>(F::decode(raw, place, formats::Packing::kExact), place.base, activations,
+                                    acc);
       }
     };
     if (plan_.shared_headers) {
@@ -145,32 +94,6 @@ class RowWalk {
   const Reg<u32> lane_, first_span_;
   std::vector<typename F::Place> places_;
 };
-
-// ---- Activations in shared memory, put there by all threads of the CTA
-
-void stage_floats(KernelBuilder& k, const GlobalPtr<const f32, 16>& x, const SharedPtr<f32, 16>& staged,
-                  u32 values, u32 threads) {
-  k.for_(k.tid_x(), values / 4, threads, [&](const Reg<u32>& i) {
-    const auto four = ld_global_nc_v4(at<f32>(at<Bytes<16>>(x) + i));
-    st_shared_v4(at<f32>(at<Bytes<16>>(staged) + i), four);
-  });
-}
-
-void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
-                const SharedPtr<Bytes<kQ8_1Bytes>, 4>& staged, u32 values, u32 threads) {
-  // Whole warps stay together for the shuffles; lanes past the end repeat the last 8 values.
-  const u32 units = values / 8;
-  k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
-    const Reg<u32> wanted = first + (k.tid_x() & 31u);
-    const Reg<u32> unit = (min)(wanted, units - 1);
-    const auto low = ld_global_nc_v4(at<f32>(at<Bytes<32>>(x) + unit));
-    const auto high = ld_global_nc_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
-    const parts::Quantized quantized =
-        parts::quantize({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
-    const Reg<s32> sum = parts::sum_over_lanes(parts::sum_of_bytes(quantized.q), 4);
-    k.if_(wanted < units, [&] { parts::store(k, quantized, sum, staged + (unit >> 2), unit & 3u); });
-  });
-}
 
 // ---- The kernel
 
@@ -203,7 +126,7 @@ void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
         with_row([&](const auto& w) { walk.add(w, 0, blocks, quantized, acc); });
       } else {
         const SharedPtr<Bytes<kQ8_1Bytes>, 4> staged = at<Bytes<kQ8_1Bytes>>(k.dynamic_shared<u32>());
-        stage_q8_1(k, x, staged, gemv.k, plan.threads());
+        parts::stage_q8_1(k, x, staged, gemv.k, plan.threads());
         k.bar_sync(0);
         const SharedPtr<const Bytes<kQ8_1Bytes>, 4> quantized = staged;
         with_row([&](const auto& w) { walk.add(w, 0, blocks, quantized, acc); });
@@ -218,7 +141,7 @@ void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
     for (u32 first = 0; first < gemv.k; first += chunk) {
       const u32 values = std::min(chunk, gemv.k - first);
       if (first > 0) k.bar_sync(0);
-      stage_floats(k, assume_aligned<16>(x + first), staged, values, plan.threads());
+      parts::stage_floats(k, assume_aligned<16>(x + first), staged, values, plan.threads());
       k.bar_sync(0);
       constexpr u32 kBlockValues = info(F::kFormat).block_values;
       with_row(

@@ -20,8 +20,8 @@
 
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/producer.h"
-#include "src/kernels/gemv/requires.h"
 #include "src/kernels/gemv/stream_activations.h"
+#include "src/kernels/parts/requires.h"
 
 namespace ptxgen::gemv {
 namespace {
@@ -269,7 +269,7 @@ class JobKernel {
 }  // namespace
 
 void build_stream(KernelBuilder& k, const Stream& s, const StreamPointers& pointers) {
-  if (!requires_target(k, "stream", kHopper)) return;  // bulk copies
+  if (!parts::requires_target(k, "stream", kHopper)) return;  // bulk copies
   k.maxntid(static_cast<u32>(stream_shape(s).block.x));
   k.minnctapersm(std::max(1u, s.plan.ctas_per_sm));
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());

@@ -5,7 +5,7 @@
 
 #include "ptxgen/kernel_builder.h"
 
-namespace ptxgen::gemv {
+namespace ptxgen::parts {
 
 // Whether the kernel's target is `lowest` or later; else that is recorded as the mistake. An instruction's
 // own refusal would name what happens to come first.
@@ -13,8 +13,8 @@ inline bool requires_target(KernelBuilder& k, std::string_view schedule, Target 
   if (k.target().supports(lowest)) return true;
   k.mistake(SourceLocation::current(),
             str_cat("schedule ", schedule, " needs ", lowest.to_string(), "; the kernel is built for ",
-                    k.target().to_string(), ". Choose a gemv of another schedule for this target"));
+                    k.target().to_string(), ". Choose another schedule for this target"));
   return false;
 }
 
-}  // namespace ptxgen::gemv
+}  // namespace ptxgen::parts

@@ -1,0 +1,141 @@
+// Matrix products over quantised weights: c[m][n] = a[m][k] W[n][k]^T, the work of reading a prompt.
+//
+// Weights are blocks of a ggml format, row after row. a is f32, or was prepared once for several products:
+// int8 (QuantizeQ8_1) or f16 (StageF16). Sums are f32. m is an argument: one kernel serves every m. An output
+// depends on its row of a and its row of weights alone, and the same inputs give the same bits.
+#pragma once
+
+#include "ptxgen/gemv.h"
+
+namespace ptxgen {
+
+// f16 activations of a[m][k] for tensor cores, as StageF16 writes them:
+//
+//   f16   data[slabs][groups][8][8][8]   a slab is 64 values of a row, a group 8 rows of a
+//   f32   inverse[groups * 8]            what a row's products are multiplied with
+//
+// A value is f16(a * 2^e), rounded to nearest even; the power of two brings a row's largest absolute value
+// into [2^14, 2^15), so no finite value overflows, and inverse is 2^-e. A row with an infinity or a NaN is
+// not scaled. Rows past m, and values past k in the last slab, are zeros.
+//
+// data[s][g][o][r][i] is the value at staged_k(format, s, o, i) of row 8 g + r. The order of k follows from
+// how a block of the format lies in the registers of a warp: four lanes take a quarter of it each.
+constexpr u32 kSlabValues = 64, kSlabGroupRows = 8;
+constexpr u64 staged_f16_slabs(u32 k) {
+  return (u64{k} + kSlabValues - 1) / kSlabValues;
+}
+constexpr u64 staged_f16_groups(u32 m) {
+  return (u64{m} + kSlabGroupRows - 1) / kSlabGroupRows;
+}
+constexpr u64 staged_f16_bytes(u32 k, u32 m) {
+  return staged_f16_groups(m) * kSlabGroupRows *
+         (staged_f16_slabs(k) * kSlabValues * sizeof(f16) + sizeof(f32));
+}
+
+// The order of k in products of f16, for the formats whose blocks lie alike: staged activations serve all
+// weights of one order.
+enum class StagedOrder : u8 {
+  kNibbles,     // q4_0, q4_1, q5_0, q5_1
+  kBytes,       // q8_0
+  kWideRuns,    // q4_K, q5_K
+  kNarrowRuns,  // q2_K, q3_K, q6_K
+};
+template <>
+inline constexpr std::array<std::string_view, 4> kEnumNames<StagedOrder> = {"nibbles", "bytes", "wide_runs",
+                                                                            "narrow_runs"};
+PTXGEN_API StagedOrder staged_order(Format format);
+// The place in its row of value `i` of octet `octet` of slab `slab`; octets and i are 0 to 7.
+PTXGEN_API u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i);
+
+// dst = src[m][k] in f16, as above.
+struct PTXGEN_API StageF16 {
+  u32 k = 4096;
+  StagedOrder order = StagedOrder::kWideRuns;
+
+  static constexpr auto fields() {
+    return std::tuple(field("k", &StageF16::k, "values in a row", &StageF16::k_bounds),
+                      field("order", &StageF16::order, "order of the values, by the weights' format"));
+  }
+  struct Args {
+    DevicePtr<const f32, 16> src;
+    DevicePtr<std::byte, 16> dst;
+    u32 m = 1;  // rows; 0 does nothing
+    static constexpr auto fields() {
+      return std::tuple(input("src", &Args::src, &StageF16::src_bytes),
+                        output("dst", &Args::dst, &StageF16::dst_bytes), scalar("m", &Args::m));
+    }
+  };
+  Bounds k_bounds() const;
+  u64 src_bytes(const Args& args) const { return u64{args.m} * k * 4; }
+  u64 dst_bytes(const Args& args) const { return staged_f16_bytes(k, args.m); }
+
+  std::string name() const { return "stage_f16"; }
+  LaunchShape launch_shape(const Args& args) const;
+  void build(KernelBuilder& k) const;
+};
+
+// How the work is divided and what multiplies. The last three compute with f16: weights are
+//
+//   f16(q * f16(d * scale) + f16(m * min)),
+//
+// activations those of StageF16, whether staged or f32, and products are exact.
+enum class GemmSchedule : u8 {
+  kTiled,          // f32: a thread a row of weights, activations in shared memory
+  kDp4a,           // the same with int8 activations and dp4a
+  kWmma,           // f16 tensor cores, one warp for 16 x 16 outputs
+  kWmmaMultiWarp,  // 4 warps for 32 x 32
+  kMma,            // f16 tensor cores, both operands through a pipeline of asynchronous copies; sm_80
+};
+template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<GemmSchedule> = {"tiled", "dp4a", "wmma",
+                                                                             "wmma_multi_warp", "mma"};
+
+// c[m][n] = a[m][k] W[n][k]^T.
+struct PTXGEN_API Gemm {
+  Format format = Format::kQ4_K;
+  u32 k = 4096;
+  u32 n = 4096;
+  GemmSchedule schedule = GemmSchedule::kMma;
+  Activations a_type = Activations::kF32;
+  u32 tile_m = 0;
+  u32 tile_n = 0;
+
+  static constexpr auto fields() {
+    return std::tuple(
+        field("k", &Gemm::k, "values in a row", &Gemm::k_bounds),
+        field("n", &Gemm::n, "rows of weights", {1, 1u << 28}),
+        field("schedule", &Gemm::schedule, "who multiplies what with what"),
+        field("a_type", &Gemm::a_type, "type of the activations"),
+        optional_field("tile_m", &Gemm::tile_m,
+                       "tiled, dp4a: rows of a in a CTA, 1 to 16; mma: 16, 32, 64 or 128", {1, 128}),
+        optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
+                       {32, 128, 32}),
+        fixed_field("format", &Gemm::format));
+  }
+  struct Args {
+    DevicePtr<const std::byte, 16> weights;
+    DevicePtr<const std::byte, 16> a;
+    DevicePtr<f32> c;
+    u32 m = 1;  // rows of a; 0 does nothing
+    static constexpr auto fields() {
+      return std::tuple(input("weights", &Args::weights, &Gemm::weight_bytes),
+                        input("a", &Args::a, &Gemm::a_bytes), output("c", &Args::c, &Gemm::c_bytes),
+                        scalar("m", &Args::m));
+    }
+  };
+  Bounds k_bounds() const { return Gemv{.format = format}.k_bounds(); }
+  u64 weight_bytes(const Args&) const {
+    return u64{n} * k / info(format).block_values * info(format).block_bytes;
+  }
+  u64 a_bytes(const Args& args) const {
+    return a_type == Activations::kF16 ? staged_f16_bytes(k, args.m) : args.m * activation_bytes(a_type, k);
+  }
+  u64 c_bytes(const Args& args) const { return u64{args.m} * n * 4; }
+
+  std::string name() const;
+  absl::Status validate() const;
+  LaunchShape launch_shape(const Args& args) const;
+  void build(KernelBuilder& k) const;
+};
+
+}  // namespace ptxgen

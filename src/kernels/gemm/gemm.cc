@@ -1,0 +1,71 @@
+#include "ptxgen/gemm.h"
+
+#include <algorithm>
+
+#include "src/kernels/gemm/schedules.h"
+#include "src/kernels/parts/requires.h"
+
+namespace ptxgen {
+namespace {
+
+gemm::Shape shape_of(const Gemm& g) {
+  switch (g.schedule) {
+    case GemmSchedule::kTiled:
+    case GemmSchedule::kDp4a: return gemm::row_shape(g);
+    case GemmSchedule::kWmma:
+    case GemmSchedule::kWmmaMultiWarp: return gemm::wmma_shape(g);
+    case GemmSchedule::kMma: break;
+  }
+  return gemm::mma_shape(g);
+}
+
+}  // namespace
+
+std::string Gemm::name() const {
+  return str_cat(info(format).name, "_gemm");
+}
+
+absl::Status Gemm::validate() const {
+  const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
+  const std::string_view chosen = kEnumNames<GemmSchedule>[static_cast<std::size_t>(schedule)];
+  const bool has_rows = schedule == GemmSchedule::kTiled || schedule == GemmSchedule::kDp4a;
+  const bool is_mma = schedule == GemmSchedule::kMma;
+  if (a_type == Activations::kQ8_1 && schedule != GemmSchedule::kDp4a)
+    return refuse(str_cat("a_type is q8_1 with schedule ", chosen, "; int8 activations belong to dp4a"));
+  if (a_type == Activations::kF16 && !is_mma)
+    return refuse(str_cat("a_type is f16 with schedule ", chosen, "; staged activations belong to mma"));
+  if (tile_n && !is_mma)
+    return refuse(str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma: leave it out"));
+  if (tile_m && !is_mma && !has_rows)
+    return refuse(str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a and mma"));
+  if (has_rows && tile_m > 16)
+    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is 1 to 16"));
+  constexpr std::array<u32, 5> kTiles = {0, 16, 32, 64, 128};
+  if (is_mma && std::find(kTiles.begin(), kTiles.end(), tile_m) == kTiles.end())
+    return refuse(str_cat("tile_m is ", tile_m, " with schedule mma; there it is 16, 32, 64 or 128"));
+  if (is_mma && tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
+  return absl::OkStatus();
+}
+
+LaunchShape Gemm::launch_shape(const Args& args) const {
+  const gemm::Shape tile = shape_of(*this);
+  LaunchShape shape;
+  shape.grid = {((u64{n} + tile.tile_n - 1) / tile.tile_n) * ((u64{args.m} + tile.tile_m - 1) / tile.tile_m)};
+  shape.block = {tile.threads};
+  shape.dynamic_shared_bytes = tile.dynamic_shared_bytes;
+  return shape;
+}
+
+void Gemm::build(KernelBuilder& b) const {
+  switch (schedule) {
+    case GemmSchedule::kTiled:
+    case GemmSchedule::kDp4a: return gemm::build_rows(b, *this);
+    case GemmSchedule::kWmma:
+    case GemmSchedule::kWmmaMultiWarp: return gemm::build_wmma(b, *this);
+    case GemmSchedule::kMma: break;
+  }
+  constexpr Target kAmpere = {80, false};  // cp.async, and mma of f16 by 16
+  if (parts::requires_target(b, "mma", kAmpere)) gemm::build_mma(b, *this);
+}
+
+}  // namespace ptxgen

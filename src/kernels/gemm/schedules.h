@@ -1,0 +1,37 @@
+// The schedules of Gemm: who does what is in their files.
+#pragma once
+
+#include "ptxgen/gemm.h"
+
+namespace ptxgen::gemm {
+
+// The outputs of a CTA, and its threads.
+struct Shape {
+  u32 tile_m, tile_n, threads;
+  u64 dynamic_shared_bytes = 0;
+};
+
+// Schedules tiled and dp4a: rows.cc.
+Shape row_shape(const Gemm& g);
+void build_rows(KernelBuilder& k, const Gemm& g);
+
+// Schedules wmma and wmma_multi_warp: wmma.cc.
+Shape wmma_shape(const Gemm& g);
+void build_wmma(KernelBuilder& k, const Gemm& g);
+
+// Schedule mma: mma.cc.
+Shape mma_shape(const Gemm& g);
+void build_mma(KernelBuilder& k, const Gemm& g);
+
+// Which outputs a CTA has: those from row `first_n` of the weights and row `first_m` of a on. CTAs with the
+// same weights are neighbours.
+struct Tile {
+  Reg<u32> first_m, first_n;
+};
+inline Tile tile_of_cta(KernelBuilder& k, const Shape& shape, const Reg<u32>& m) {
+  const Reg<u32> tiles = (m - 1u) / shape.tile_m + 1u;
+  const Reg<u32> of_n = k.ctaid_x() / tiles;
+  return {(k.ctaid_x() - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
+}
+
+}  // namespace ptxgen::gemm

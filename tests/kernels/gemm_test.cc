@@ -1,0 +1,246 @@
+// Matrix products: every format and schedule at the edges of tiles, against sums in f64.
+
+#include "ptxgen/gemm.h"
+
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "absl/strings/str_replace.h"
+#include "src/reference/generate.h"
+#include "src/reference/half.h"
+#include "src/reference/q8_1.h"
+#include "tests/kernels/products.h"
+#include "tests/support/catch.h"
+
+namespace ptxgen::testing {
+namespace {
+
+bool has_mma() {
+  return test_device().target().supports({80, false});
+}
+
+// A way to compute a product.
+struct Way {
+  GemmSchedule schedule;
+  Activations a_type = Activations::kF32;
+};
+std::vector<Way> ways() {
+  std::vector<Way> all = {{GemmSchedule::kTiled},
+                          {GemmSchedule::kDp4a},
+                          {GemmSchedule::kDp4a, Activations::kQ8_1},
+                          {GemmSchedule::kWmma},
+                          {GemmSchedule::kWmmaMultiWarp}};
+  if (has_mma()) {
+    all.push_back({GemmSchedule::kMma});
+    all.push_back({GemmSchedule::kMma, Activations::kF16});
+  }
+  return all;
+}
+
+Gemm product(Format format, u32 blocks, u32 n, const Way& way) {
+  return {.format = format,
+          .k = blocks * info(format).block_values,
+          .n = n,
+          .schedule = way.schedule,
+          .a_type = way.a_type};
+}
+
+void check_random(const Gemm& gemm, u32 m, std::uint64_t seed) {
+  CAPTURE(m);
+  check(random_launch(gemm, {0, 0, 0, m}, seed));
+}
+
+TEST_CASE("activations are staged as f16", "[kernels][gemm][device]") {
+  std::uint64_t seed = 10;
+  for (const StagedOrder order :
+       {StagedOrder::kNibbles, StagedOrder::kBytes, StagedOrder::kWideRuns, StagedOrder::kNarrowRuns}) {
+    const u32 block = StageF16{.order = order}.k_bounds().min;
+    for (const u32 blocks : {1u, 2u, 3u, 17u}) {
+      for (const u32 m : {1u, 7u, 8u, 9u, 17u})
+        check(random_launch(StageF16{.k = blocks * block, .order = order}, {0, 0, m}, ++seed));
+    }
+  }
+}
+
+TEST_CASE("the order of staged activations has every value of a block once", "[kernels][gemm]") {
+  for (const StagedOrder order :
+       {StagedOrder::kNibbles, StagedOrder::kBytes, StagedOrder::kWideRuns, StagedOrder::kNarrowRuns}) {
+    std::set<u32> places;
+    for (u32 slab = 0; slab < 8; ++slab) {
+      for (u32 octet = 0; octet < 8; ++octet) {
+        for (u32 i = 0; i < 8; ++i) places.insert(staged_k(order, slab, octet, i));
+      }
+    }
+    CHECK(places.size() == 512);
+    CHECK(*places.begin() == 0);
+    CHECK(*places.rbegin() == 511);
+  }
+}
+
+TEST_CASE("matrix products at the edges of tiles", "[kernels][gemm][device]") {
+  std::uint64_t seed = 100;
+  for (const FormatInfo& format : kFormats) {
+    for (const Way& way : ways()) {
+      // Blocks of 32 values: less than a slab, a slab and a half, chunks and a rest.
+      const bool large = format.block_values == 256;
+      const u32 blocks[] = {1, large ? 2u : 3u, large ? 3u : 19u};
+      const u32 rows[] = {1, 15, 17, 65}, columns[] = {1, 31, 64, 130};
+      for (u32 i = 0; i < 4; ++i) {
+        const u32 pick = i + static_cast<u32>(seed % 3);
+        check_random(product(format.format, blocks[pick % 3], columns[i], way), rows[pick % 4], ++seed);
+      }
+    }
+  }
+}
+
+TEST_CASE("matrix products by tiles of every size", "[kernels][gemm][device]") {
+  std::uint64_t seed = 2000;
+  for (const u32 tile_m : {1u, 5u, 16u}) {
+    for (const GemmSchedule schedule : {GemmSchedule::kTiled, GemmSchedule::kDp4a}) {
+      Gemm gemm = product(Format::kQ5_K, 3, 133, {schedule});
+      gemm.tile_m = tile_m;
+      check_random(gemm, 18, ++seed);
+    }
+  }
+  if (!has_mma()) return;
+  const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 5}, {Format::kQ6_K, 3}, {Format::kQ8_0, 37}};
+  for (const u32 tile_m : {16u, 32u, 64u, 128u}) {
+    for (const u32 tile_n : {32u, 64u, 128u}) {
+      const auto& [format, blocks] = kShapes[seed % 3];
+      Gemm gemm = product(format, blocks, tile_n + 3, {GemmSchedule::kMma, Activations::kF16});
+      gemm.tile_m = tile_m;
+      gemm.tile_n = tile_n;
+      check_random(gemm, tile_m + 5, ++seed);
+    }
+  }
+}
+
+// a[m][k], with what a schedule takes.
+LaunchData with_rows(const Gemm& gemm, const LaunchData& weights, const std::vector<float>& a) {
+  const u32 m = static_cast<u32>(a.size() / gemm.k);
+  LaunchData launch = {gemm, {0, 0, 0, m}, {weights.inputs[0], bytes_of(a), {}, {}}};
+  if (gemm.a_type == Activations::kQ8_1) {
+    launch.inputs[1].resize(a.size() / reference::kQ8_1Values * reference::kQ8_1Bytes);
+    REQUIRE(reference::quantize_q8_1(a, absl::MakeSpan(launch.inputs[1])).ok());
+  } else if (gemm.a_type == Activations::kF16) {
+    launch.inputs[1] = reference::stage_f16(staged_order(gemm.format), a, m, gemm.k);
+  }
+  return launch;
+}
+std::vector<float> random_rows(u32 m, u32 k, std::uint64_t seed) {
+  return reference::random_activations(std::size_t{m} * k, seed);
+}
+
+TEST_CASE("a row of a gives the bits that it gives alone, staged or not", "[kernels][gemm][device]") {
+  for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ4_0}) {
+    std::vector<float> of_mma;
+    for (const Way& way : ways()) {
+      const Gemm gemm = product(format, info(format).block_values == 256 ? 2 : 11, 35, way);
+      CAPTURE(KernelType(gemm)->text());
+      const LaunchData weights = random_launch(gemm, {0, 0, 0, 1}, 77);
+      const std::vector<float> a = random_rows(21, gemm.k, 78);
+      const std::vector<float> all = as<float>(run(with_rows(gemm, weights, a))[2]);
+      for (const u32 row : {0u, 8u, 20u}) {
+        const std::vector<float> alone(a.begin() + row * gemm.k, a.begin() + (row + 1) * gemm.k);
+        CHECK(as<float>(run(with_rows(gemm, weights, alone))[2]) ==
+              std::vector<float>(all.begin() + row * gemm.n, all.begin() + (row + 1) * gemm.n));
+      }
+      if (way.schedule != GemmSchedule::kMma) continue;
+      if (!of_mma.empty()) CHECK(all == of_mma);
+      of_mma = all;
+    }
+  }
+}
+
+TEST_CASE("matrix products with huge, tiny and zero activations", "[kernels][gemm][device]") {
+  for (const float value : {0.f, 5000.f, 1e5f, 3e30f, 1e-33f, 1e-41f}) {
+    for (const Way& way : ways()) {
+      const Gemm gemm = product(Format::kQ4_K, 2, 33, way);
+      std::vector<float> a(std::size_t{9} * gemm.k);
+      for (std::size_t i = 0; i < a.size(); ++i)
+        a[i] = (i % 3 ? value : -value) * static_cast<float>(1 + i % 5) / 5;
+      CAPTURE(value);
+      const LaunchData launch = with_rows(gemm, random_launch(gemm, {0, 0, 0, 1}, 5), a);
+      check(launch);
+      for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
+    }
+  }
+}
+
+TEST_CASE("a NaN or infinity in a row of a surfaces in that row's outputs and nowhere else",
+          "[kernels][gemm][device]") {
+  for (const float value :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    for (const Way& way : ways()) {
+      const Gemm gemm = product(Format::kQ4_K, 1, 33, way);
+      const LaunchData weights = random_launch(gemm, {0, 0, 0, 1}, 6);
+      std::vector<float> a = random_rows(11, gemm.k, 7);
+      const std::vector<float> before = as<float>(run(with_rows(gemm, weights, a))[2]);
+      a[3 * gemm.k + 77] = value;
+      const std::vector<float> after = as<float>(run(with_rows(gemm, weights, a))[2]);
+      for (u32 i = 0; i < after.size(); ++i) {
+        CAPTURE(KernelType(gemm)->text(), value, i);
+        if (i / gemm.n == 3) {
+          CHECK_FALSE(std::isfinite(after[i]));
+        } else {
+          CHECK(after[i] == before[i]);
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("the emulator finds a wait or a barrier that schedule mma lacks", "[kernels][gemm]") {
+  const DeviceOptions options = {.choice = DeviceChoice::kEmulator};
+  const Gemm gemm = product(Format::kQ4_K, 3, 40, {GemmSchedule::kMma, Activations::kF16});
+  const LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, 9);
+  const auto complaint = [&](const std::string& from, const std::string& to) {
+    const auto device = Device::open(options);
+    REQUIRE(device.ok());
+    GeneratedKernel text = generated_for(gemm, {80, false});
+    const std::string spoilt = absl::StrReplaceAll(text.ptx, {{from, to}});
+    CAPTURE(text.ptx);
+    REQUIRE((spoilt != text.ptx || from == to));
+    text.ptx = spoilt;
+    return std::string(run_text(text, launch, *device).status().message());
+  };
+  CHECK(complaint("bar", "bar").empty());
+  CHECK_FALSE(complaint("cp.async.wait_group 2;", "cp.async.wait_group 3;").empty());
+  CHECK_FALSE(complaint("bar.sync 0;", "").empty());
+}
+
+TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
+  const auto refused = [](Gemm gemm, std::string_view why) {
+    const absl::Status status = gemm.validate();
+    CAPTURE(status.ToString());
+    CHECK(status.code() == absl::StatusCode::kInvalidArgument);
+    CHECK(status.message().find(std::string(why)) != std::string::npos);
+  };
+  CHECK(Gemm{}.validate().ok());
+  refused({.a_type = Activations::kQ8_1},
+          "a_type is q8_1 with schedule mma; int8 activations belong to dp4a");
+  refused({.schedule = GemmSchedule::kWmma, .a_type = Activations::kF16}, "staged activations belong to mma");
+  refused({.schedule = GemmSchedule::kWmma, .tile_m = 16}, "tile_m is given with schedule wmma");
+  refused({.schedule = GemmSchedule::kTiled, .tile_n = 64}, "tile_n is given with schedule tiled");
+  refused({.schedule = GemmSchedule::kDp4a, .tile_m = 32},
+          "tile_m is 32 with schedule dp4a; there it is 1 to 16");
+  refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16, 32, 64 or 128");
+  refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
+  const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});
+  CHECK(built.status().message().find("schedule mma needs sm_80") != std::string::npos);
+}
+
+TEST_CASE("no rows of a are no work", "[kernels][gemm][device]") {
+  for (const Way& way : ways()) {
+    const Gemm gemm = product(Format::kQ4_K, 1, 5, way);
+    const auto kernel = test_kernels().get(gemm);
+    REQUIRE(kernel.ok());
+    const auto weights = test_device().allocate(5 * 144, "weights");
+    REQUIRE(weights.ok());
+    CHECK(kernel->launch(test_device().default_stream(), {weights->address(), 0, 0, 0}).ok());
+  }
+}
+
+}  // namespace
+}  // namespace ptxgen::testing
