@@ -11,33 +11,29 @@
 //           whose place slab q + 3 takes.
 // Sums.     In the order of k. An output depends on nothing but its two rows.
 
+#include <algorithm>
+#include <optional>
+
 #include "src/kernels/formats/with_format.h"
-#include "src/kernels/gemm/half_weights.h"
+#include "src/kernels/gemm/outputs.h"
 #include "src/kernels/gemm/row_scale.h"
-#include "src/kernels/gemm/schedules.h"
 #include "src/kernels/gemm/stage.h"
+#include "src/kernels/gemm/weight_chunks.h"
 #include "src/kernels/parts/dependence.h"
 
 namespace ptxgen::gemm {
 namespace {
 
-using parts::Bytes;
-
-constexpr u32 kChunkValues = 256, kChunkSlabs = kChunkValues / kSlabValues;
 constexpr u32 kChunks = 2, kSlabs = kChunkSlabs;  // in shared memory
 constexpr u32 kAhead = kSlabs - 1;                // slabs on their way
 constexpr u32 kWarpRows = 32;                     // of weights
-constexpr u32 kMostWarpColumns = 64;              // rows of a
-constexpr u32 kColumns = 8;                       // of a multiplication
-constexpr u32 kPiece = 16;                        // bytes of an asynchronous copy
+constexpr u32 kRowsOfLane = kWarpRows / 8, kTiles = kWarpRows / 16;
+constexpr u32 kMostWarpColumns = 64;  // rows of a
+constexpr u32 kColumns = 8;           // of a multiplication
 
 struct Geometry {
   u32 tile_m, tile_n;
-  u32 warps_n, columns;  // warps along the weights; rows of a that a warp has
-  u32 row_bytes;         // of weights
-  u32 chunk_blocks, chunk_bytes;
-  bool whole_pieces;            // every chunk begins at a multiple of 16 bytes
-  u32 pieces, pitch;            // of a row's chunk in shared memory
+  u32 warps_n, columns;         // warps along the weights; rows of a that a warp has
   u32 chunk_stage, slab_stage;  // bytes
   u32 shared_bytes;
 
@@ -45,20 +41,12 @@ struct Geometry {
 };
 
 Geometry geometry_of(const Gemm& g) {
-  const FormatInfo& f = info(g.format);
   Geometry s;
   s.tile_m = g.tile_m ? g.tile_m : 64;
   s.tile_n = g.tile_n ? g.tile_n : 128;
   s.warps_n = s.tile_n / kWarpRows;
   s.columns = std::min(s.tile_m, kMostWarpColumns);
-  s.row_bytes = g.k / f.block_values * f.block_bytes;
-  s.chunk_blocks = kChunkValues / f.block_values;
-  s.chunk_bytes = s.chunk_blocks * f.block_bytes;
-  s.whole_pieces = s.chunk_bytes % kPiece == 0 && s.row_bytes % kPiece == 0;
-  // A chunk that begins anywhere touches a piece more.
-  s.pieces = (s.chunk_bytes + (s.whole_pieces ? 0 : kPiece - 2) + kPiece - 1) / kPiece;
-  s.pitch = (s.pieces | 1) * kPiece;  // an odd number, so that rows begin in different banks
-  s.chunk_stage = s.tile_n * s.pitch;
+  s.chunk_stage = s.tile_n * ChunkLayout(g.format, g.k).pitch;
   s.slab_stage = s.tile_m / kSlabGroupRows * kGroupBytes;
   s.shared_bytes = kChunks * s.chunk_stage + kSlabs * s.slab_stage +
                    (g.a_type == Activations::kF32 ? RowScales::bytes(s.tile_m) : 0);
@@ -67,23 +55,10 @@ Geometry geometry_of(const Gemm& g) {
 
 template <class F>
 class MmaKernel {
-  static constexpr FormatInfo kInfo = info(F::kFormat);
-  static constexpr TensorOrder kOf = kOrder<F>;
-  static constexpr u32 W = kOf.lane_bytes();
-  static constexpr bool kWholeChunk = kOf.block_values == kChunkValues;  // a chunk is one block
-  static constexpr std::size_t kBlockAlign = kInfo.block_bytes % kPiece == 0 ? kPiece : kInfo.alignment;
-  static constexpr u32 kRowsOfLane = kWarpRows / 8, kTiles = kWarpRows / 16;
-  using Block = SharedPtr<const Bytes<kInfo.block_bytes>, kBlockAlign>;
-  using Raw = typename F::template Raw<W>;
+  using Chunks = WeightChunks<F>;
   using A = Fragment<Matrix::kA, f16, 16, 16>;
   using B = Fragment<Matrix::kB, f16, 16, 8>;
   using Sums = std::vector<std::vector<Accumulator<f32, 16, 8>>>;  // [16 rows of weights][8 rows of a]
-
-  // What a lane has of a block in each of its rows: rows lane / 4 + 8 r of the warp's.
-  struct Weights {
-    std::vector<Raw> raws;
-    std::vector<HalfScales<F>> scales;
-  };
 
  public:
   MmaKernel(KernelBuilder& k, const Gemm& g, const Shape& shape, const SharedPtr<std::byte, 16>& shared)
@@ -91,20 +66,19 @@ class MmaKernel {
         g_(g),
         s_(geometry_of(g)),
         m_(k.param(&Gemm::Args::m)),
-        weights_(k.param(&Gemm::Args::weights)),
         a_(k.param(&Gemm::Args::a)),
         tile_(tile_of_cta(k, shape, m_)),
         lane_(k.tid_x() & 31u),
         warp_n_((k.tid_x() >> 5) % s_.warps_n),
         warp_m_((k.tid_x() >> 5) / s_.warps_n),
-        place_(F::template place<W>(lane_ & 3u)),
+        weights_(k, g, k.param(&Gemm::Args::weights), tile_.first_n, lane_),
         chunks_(shared),
         slabs_(assume_aligned<16>(shared + kChunks * s_.chunk_stage)),
         scales_(k, at<f32>(assume_aligned<16>(slabs_ + kSlabs * s_.slab_stage)), s_.tile_m) {}
 
   void build() {
     parts::launch_dependents(k_);
-    copy_chunk(k_.constant<u32>(0), g_.k < kChunkValues ? g_.k : kChunkValues);
+    copy_chunk(k_.constant<u32>(0), std::min(g_.k, kChunkValues));
     parts::wait_for_predecessor(k_);
     if (!staged()) {
       scales_.find(g_.k, s_.threads(), [&](const Reg<u32>& i) { return row_of_a(i); });
@@ -128,41 +102,18 @@ class MmaKernel {
   bool staged() const { return g_.a_type == Activations::kF16; }
   u32 slabs() const { return static_cast<u32>(staged_f16_slabs(g_.k)); }
 
-  // ---- Copies into shared memory, by all threads
+  // ---- Into shared memory, by all threads
 
   SharedPtr<std::byte, 16> chunk_stage(const Reg<u32>& chunk) const {
     return assume_aligned<16>(chunks_ + chunk % kChunks * s_.chunk_stage);
   }
-  // Rows past the last are that one again; their sums are not kept.
-  Reg<u32> row_of_weights(const Reg<u32>& row) const { return (min)(tile_.first_n + row, g_.n - 1); }
-
-  // A chunk of `values` of all rows: the 16-byte pieces that it touches, as far as the matrix reaches.
-  void copy_chunk(const Reg<u32>& chunk, u32 values) const {
-    const u32 bytes = values / kInfo.block_values * kInfo.block_bytes;
-    const u64 matrix_bytes = u64{g_.n} * s_.row_bytes;
-    const u32 pieces = s_.whole_pieces ? bytes / kPiece : s_.pieces;
-    k_.for_(k_.tid_x(), s_.tile_n * pieces, s_.threads(), [&](const Reg<u32>& index) {
-      const Reg<u32> row = index / pieces;
-      const Reg<u32> piece = index % pieces;
-      const Reg<u64> begin =
-          cvt<u64>(row_of_weights(row)) * u64{s_.row_bytes} + (cvt<u64>(chunk) * u64{s_.chunk_bytes});
-      const auto target = assume_aligned<16>(chunk_stage(chunk) + (row * s_.pitch + piece * kPiece));
-      if (s_.whole_pieces) {
-        const Reg<u64> from = begin + cvt<u64>(piece * kPiece);
-        cp_async_cg_16(target, assume_aligned<16>(weights_ + from));
-        return;
-      }
-      const Reg<u64> from = (begin & ~u64{kPiece - 1}) + cvt<u64>(piece * kPiece);
-      k_.if_(from < begin + u64{bytes}, [&] {
-        const Reg<u32> there = cvt<u32>((min)(matrix_bytes - from, u64{kPiece}));
-        cp_async_cg_16(target, assume_aligned<16>(weights_ + from), there);
-      });
-    });
-  }
-
   SharedPtr<std::byte, 16> slab_stage(u32 stage) const {
     return assume_aligned<16>(slabs_ + stage * s_.slab_stage);
   }
+  void copy_chunk(const Reg<u32>& chunk, u32 values) const {
+    weights_.copy(chunk_stage(chunk), chunk, values, s_.tile_n, k_.tid_x(), s_.threads());
+  }
+  // Rows past the last are that one again; their sums are not kept.
   GlobalPtr<const f32, 16> row_of_a(const Reg<u32>& i) const {
     const Reg<u32> row = (min)(tile_.first_m + i, m_ - 1u);
     return assume_aligned<16>(at<f32>(a_) + cvt<u64>(row) * u64{g_.k});
@@ -192,7 +143,7 @@ class MmaKernel {
       const Reg<u32> row = index / kSlabSteps;
       const Reg<u32> in_slab = index % kSlabSteps;
       const Reg<u32> step = (min)(slab * kSlabSteps + in_slab, g_.k / 16 - 1);
-      const Sixteen sixteen = load_step(kOf, row_of_a(row), step);
+      const Sixteen sixteen = load_step(kOrder<F>, row_of_a(row), step);
       const Reg<f32> factor = scales_.factor(row);
       const auto octets = octets_of(k_, sixteen, [&](const Reg<f32>& value) { return value * factor; });
       const auto target =
@@ -206,17 +157,21 @@ class MmaKernel {
   // ---- Products
 
   void add_chunk(const Reg<u32>& chunk, u32 values, Sums& sums) const {
-    std::optional<Weights> weights;  // of the chunk's block
+    std::optional<typename Chunks::Lane> own;
+    const auto load = [&](u32 block) {
+      own =
+          weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(block), warp_n_ * kWarpRows, kRowsOfLane);
+    };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);
       k_.bar_sync(0);
       start_next(chunk, slab);
-      if (kWholeChunk && slab == 0) weights = load_weights(chunk, k_.constant<u32>(0));
+      if (Chunks::kWholeChunk && slab == 0) load(0);
       for (u32 half = 0; half < 2; ++half) {
         const u32 done = slab * kSlabValues + half * 32;
         if (done >= values) break;
-        if (!kWholeChunk) weights = load_weights(chunk, k_.constant<u32>(done / kInfo.block_values));
-        add_steps(*weights, kWholeChunk ? done / 16 : 0, slab_stage(slab), half, sums);
+        if (!Chunks::kWholeChunk) load(done / 32);
+        add_steps(*own, Chunks::kWholeChunk ? done / 16 : 0, slab_stage(slab), half, sums);
       }
     }
   }
@@ -235,84 +190,45 @@ class MmaKernel {
     k_.cp_async_commit_group();
   }
 
-  // Block `block` of a chunk in the lane's rows.
-  Weights load_weights(const Reg<u32>& chunk, const Reg<u32>& block) const {
-    Weights weights;
-    for (u32 r = 0; r < kRowsOfLane; ++r) {
-      const Reg<u32> row = warp_n_ * kWarpRows + (lane_ >> 2) + 8 * r;
-      Reg<u32> offset = row * s_.pitch + block * kInfo.block_bytes;
-      if (!s_.whole_pieces)
-        offset = offset + ((row_of_weights(row) * s_.row_bytes + chunk * s_.chunk_bytes) & (kPiece - 1));
-      const Block at_row =
-          at<const Bytes<kInfo.block_bytes>>(assume_aligned<kBlockAlign>(chunk_stage(chunk) + offset));
-      weights.raws.push_back(F::template load<W>(at_row, place_));
-      weights.scales.emplace_back(k_, F::decode(weights.raws.back(), place_, formats::Packing::kInPlace));
-    }
-    return weights;
-  }
-
   // Steps `step` and `step` + 1 of a block, which are half `half` of the slab at `stage`.
-  void add_steps(const Weights& weights, u32 step, const SharedPtr<std::byte, 16>& stage, u32 half,
+  void add_steps(const typename Chunks::Lane& own, u32 step, const SharedPtr<std::byte, 16>& stage, u32 half,
                  Sums& sums) const {
     std::vector<std::vector<A>> a(2);  // [step][16 rows]
     for (u32 i = 0; i < 2; ++i) {
-      for (u32 tile = 0; tile < kTiles; ++tile) {
-        const auto low = four(weights, 2 * tile, step + i), high = four(weights, 2 * tile + 1, step + i);
-        a[i].push_back(A({low[0], high[0], low[1], high[1]}));
-      }
+      for (u32 tile = 0; tile < kTiles; ++tile) a[i].push_back(A(weights_.registers(own, tile, step + i)));
     }
-    const auto own = stage + (warp_m_ * (s_.columns / kSlabGroupRows * kGroupBytes) + lane_ * kPiece);
+    const auto columns = stage + (warp_m_ * (s_.columns / kSlabGroupRows * kGroupBytes) + lane_ * kPiece);
     for (u32 group = 0; group < s_.columns / kColumns; ++group) {
-      const auto octets =
-          ldmatrix_x4(at<f16>(assume_aligned<16>(own + (group * kGroupBytes + half * (4 * kOctetBytes)))));
+      const auto octets = ldmatrix_x4(
+          at<f16>(assume_aligned<16>(columns + (group * kGroupBytes + half * (4 * kOctetBytes)))));
       for (u32 i = 0; i < 2; ++i) {
         const B b({octets[2 * i], octets[2 * i + 1]});
         for (u32 tile = 0; tile < kTiles; ++tile) sums[tile][group] = mma(a[i][tile], b, sums[tile][group]);
       }
     }
   }
-  std::array<Reg<f16x2>, 2> four(const Weights& weights, u32 row, u32 step) const {
-    const auto part = F::decode(weights.raws[row], place_, formats::Packing::kInPlace);
-    return weights.scales[row].four(kOf.run(step), part.runs[kOf.run(step)].q[kOf.word(step)]);
-  }
-
-  // ---- Results: register i of an accumulator is row lane / 4 + 8 (i / 2) and column 2 (lane % 4) + i % 2.
 
   void store(const Sums& sums) const {
-    const Reg<u32> first_n = tile_.first_n + warp_n_ * kWarpRows + (lane_ >> 2);
     const Reg<u32> own_m = warp_m_ * s_.columns + (lane_ & 3u) * 2u;
     const Reg<u32> first_m = tile_.first_m + own_m;
-    const auto c = k_.param(&Gemm::Args::c) + (cvt<u64>(first_m) * u64{g_.n} + cvt<u64>(first_n));
-    const auto inverses =
-        at<f32>(a_ + cvt<u64>((m_ + (kSlabGroupRows - 1)) / kSlabGroupRows) * (u64{slabs()} * kGroupBytes));
-    for (u32 group = 0; group < s_.columns / kColumns; ++group) {
-      for (u32 j = 0; j < 2; ++j) {
-        const u32 column = group * kColumns + j;
-        k_.if_(first_m + column < m_, [&] {
-          const Reg<f32> inverse = staged() ? ld_global_nc(assume_aligned<4>(inverses) + (first_m + column))
-                                            : scales_.inverse(own_m + column);
-          for (u32 r = 0; r < kRowsOfLane; ++r) {
-            const Reg<f32> sum = sums[r / 2][group][r % 2 * 2 + j];
-            const auto put = [&] { st_global(c + (u64{column} * g_.n + r * 8), sum * inverse); };
-            if (g_.n % s_.tile_n == 0) {
-              put();
-            } else {
-              k_.if_(first_n + r * 8 < g_.n, put);
-            }
-          }
+    const auto inverses = staged_inverses(g_, a_, m_);
+    store_outputs(
+        k_, g_, m_, first_m, tile_.first_n + warp_n_ * kWarpRows + (lane_ >> 2), s_.columns / kColumns,
+        kRowsOfLane, g_.n % s_.tile_n == 0,
+        [&](u32 group, u32 j, u32 r) { return sums[r / 2][group][r % 2 * 2 + j]; },
+        [&](u32 row) {
+          return staged() ? ld_global_nc(inverses + (first_m + row)) : scales_.inverse(own_m + row);
         });
-      }
-    }
   }
 
   KernelBuilder& k_;
   const Gemm& g_;
   const Geometry s_;
   const Reg<u32> m_;
-  const GlobalPtr<const std::byte, 16> weights_, a_;
+  const GlobalPtr<const std::byte, 16> a_;
   const Tile tile_;
   const Reg<u32> lane_, warp_n_, warp_m_;
-  const typename F::Place place_;
+  const Chunks weights_;
   const SharedPtr<std::byte, 16> chunks_, slabs_;
   const RowScales scales_;
 };

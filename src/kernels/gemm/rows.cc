@@ -15,7 +15,8 @@ namespace {
 using parts::Bytes;
 
 constexpr u32 kThreads = 128;
-constexpr u32 kCtasPerSm = 4;  // so 128 registers a thread; left to itself ptxas aims at more CTAs, and spills
+constexpr u32 kCtasPerSm =
+    4;  // so 128 registers a thread; left to itself ptxas aims at more CTAs, and spills
 constexpr u32 kChunkValues = 512;
 constexpr u32 kDefaultRows = 8;
 
