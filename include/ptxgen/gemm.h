@@ -74,7 +74,7 @@ struct PTXGEN_API StageF16 {
   void build(KernelBuilder& k) const;
 };
 
-// How the work is divided and what multiplies. The last three compute with f16: weights are
+// How the work is divided and what multiplies. The last four compute with f16: weights are
 //
 //   f16(q * f16(d * scale) + f16(m * min)),
 //
@@ -85,10 +85,11 @@ enum class GemmSchedule : u8 {
   kWmma,           // f16 tensor cores, one warp for 16 x 16 outputs
   kWmmaMultiWarp,  // 4 warps for 32 x 32
   kMma,            // f16 tensor cores, both operands through a pipeline of asynchronous copies; sm_80
+  kWgmma,          // f16 tensor cores of Hopper, warps that copy and warps that multiply; sm_90a
 };
 template <>
-inline constexpr std::array<std::string_view, 5> kEnumNames<GemmSchedule> = {"tiled", "dp4a", "wmma",
-                                                                             "wmma_multi_warp", "mma"};
+inline constexpr std::array<std::string_view, 6> kEnumNames<GemmSchedule> = {
+    "tiled", "dp4a", "wmma", "wmma_multi_warp", "mma", "wgmma"};
 
 // c[m][n] = a[m][k] W[n][k]^T.
 struct PTXGEN_API Gemm {
@@ -106,8 +107,10 @@ struct PTXGEN_API Gemm {
         field("n", &Gemm::n, "rows of weights", {1, 1u << 28}),
         field("schedule", &Gemm::schedule, "who multiplies what with what"),
         field("a_type", &Gemm::a_type, "type of the activations"),
-        optional_field("tile_m", &Gemm::tile_m,
-                       "tiled, dp4a: rows of a in a CTA, 1 to 16; mma: 16, 32, 64 or 128", {1, 128}),
+        optional_field(
+            "tile_m", &Gemm::tile_m,
+            "rows of a in a CTA; tiled, dp4a: 1 to 16; mma: 16 to 128, wgmma: 8 to 128, powers of two",
+            {1, 128}),
         optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
                        {32, 128, 32}),
         fixed_field("format", &Gemm::format));

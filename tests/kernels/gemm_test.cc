@@ -4,9 +4,10 @@
 
 #include <cmath>
 #include <limits>
+#include <regex>
 #include <set>
 
-#include "absl/strings/str_replace.h"
+#include "absl/strings/match.h"
 #include "src/reference/generate.h"
 #include "src/reference/half.h"
 #include "src/reference/q8_1.h"
@@ -35,6 +36,7 @@ std::vector<Way> ways() {
     all.push_back({GemmSchedule::kMma});
     all.push_back({GemmSchedule::kMma, Activations::kF16});
   }
+  if (test_device().target().supports({90, true})) all.push_back({GemmSchedule::kWgmma, Activations::kF16});
   return all;
 }
 
@@ -146,7 +148,7 @@ TEST_CASE("a row of a gives the bits that it gives alone, staged or not", "[kern
         CHECK(as<float>(run(with_rows(gemm, weights, alone))[2]) ==
               std::vector<float>(all.begin() + row * gemm.n, all.begin() + (row + 1) * gemm.n));
       }
-      if (way.schedule != GemmSchedule::kMma) continue;
+      if (way.schedule != GemmSchedule::kMma && way.schedule != GemmSchedule::kWgmma) continue;
       if (!of_mma.empty()) CHECK(all == of_mma);
       of_mma = all;
     }
@@ -191,23 +193,57 @@ TEST_CASE("a NaN or infinity in a row of a surfaces in that row's outputs and no
   }
 }
 
+// What the emulator says of a kernel in whose text every `pattern` was replaced.
+std::string complaint(const Gemm& gemm, Target target, const std::string& pattern, const std::string& by) {
+  constexpr u32 kRows = 9;
+  const auto device = Device::open({.choice = DeviceChoice::kEmulator});
+  REQUIRE(device.ok());
+  GeneratedKernel text = generated_for(gemm, target);
+  const std::string spoilt = std::regex_replace(text.ptx, std::regex(pattern), by);
+  CAPTURE(pattern);
+  const bool changed = spoilt != text.ptx;
+  REQUIRE(changed);
+  text.ptx = spoilt;
+  return std::string(run_text(text, random_launch(gemm, {0, 0, 0, kRows}, 9), *device).status().message());
+}
+
 TEST_CASE("the emulator finds a wait or a barrier that schedule mma lacks", "[kernels][gemm]") {
-  const DeviceOptions options = {.choice = DeviceChoice::kEmulator};
   const Gemm gemm = product(Format::kQ4_K, 3, 40, {GemmSchedule::kMma, Activations::kF16});
-  const LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, 9);
-  const auto complaint = [&](const std::string& from, const std::string& to) {
-    const auto device = Device::open(options);
-    REQUIRE(device.ok());
-    GeneratedKernel text = generated_for(gemm, {80, false});
-    const std::string spoilt = absl::StrReplaceAll(text.ptx, {{from, to}});
-    CAPTURE(text.ptx);
-    REQUIRE((spoilt != text.ptx || from == to));
-    text.ptx = spoilt;
-    return std::string(run_text(text, launch, *device).status().message());
+  const auto spoilt = [&](const std::string& pattern, const std::string& by) {
+    return complaint(gemm, {80, false}, pattern, by);
   };
-  CHECK(complaint("bar", "bar").empty());
-  CHECK_FALSE(complaint("cp.async.wait_group 2;", "cp.async.wait_group 3;").empty());
-  CHECK_FALSE(complaint("bar.sync 0;", "").empty());
+  CHECK(spoilt("\\.address_size 64", ".address_size  64").empty());
+  CHECK(absl::StrContains(spoilt("cp\\.async\\.wait_group 2;", "cp.async.wait_group 3;"),
+                          "is still to write; wait for it first"));
+  CHECK(absl::StrContains(spoilt("bar\\.sync 0;", ""), "race in shared memory"));
+}
+
+TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma", "[kernels][gemm]") {
+  // Rings come round: 16 slabs, and stages for 8.
+  Gemm gemm = product(Format::kQ4_K, 4, 40, {GemmSchedule::kWgmma, Activations::kF16});
+  gemm.tile_m = 32;
+  const auto spoilt = [&](const std::string& pattern, const std::string& by) {
+    return complaint(gemm, {90, true}, pattern, by);
+  };
+  CHECK(spoilt("\\.address_size 64", ".address_size  64").empty());
+  // The end of a slab's multiplications is not waited for before its stage is handed back.
+  CHECK(
+      absl::StrContains(spoilt("wgmma\\.wait_group\\.sync\\.aligned 1;", "wgmma.wait_group.sync.aligned 4;"),
+                        "may still read; wait for its group"));
+  // Registers are written, and multiplied without a fence between.
+  CHECK(absl::StrContains(spoilt("wgmma\\.fence\\.sync\\.aligned;", ""), "there is no wgmma.fence before"));
+  // A stage is called full before the copies of weights have landed.
+  CHECK(absl::StrContains(spoilt("cp\\.async\\.mbarrier\\.arrive\\.noinc\\.shared\\.b64 (\\[.*\\]);",
+                                 "mbarrier.arrive.shared::cta.b64 _, $1;"),
+                          "is still to write; wait for it first"));
+  // Phases never change: every wait is for the first.
+  CHECK(absl::StrContains(spoilt("xor\\.b32 (%r[0-9]+), \\1, (%r[0-9]+);", "mov.b32 $1, $1;"),
+                          "arrives 1 times at phase 0"));
+  // Zeros that threads wrote are not made visible to the multiplication.
+  CHECK(
+      absl::StrContains(spoilt("fence\\.proxy\\.async\\.shared::cta;", ""), "no fence.proxy.async between"));
+  // Nobody hands a stage back.
+  CHECK(absl::StrContains(spoilt("mbarrier\\.arrive\\.shared::cta\\.b64 _, (\\[.*\\]);", ""), "deadlock"));
 }
 
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
@@ -220,12 +256,13 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   CHECK(Gemm{}.validate().ok());
   refused({.a_type = Activations::kQ8_1},
           "a_type is q8_1 with schedule mma; int8 activations belong to dp4a");
-  refused({.schedule = GemmSchedule::kWmma, .a_type = Activations::kF16}, "staged activations belong to mma");
+  refused({.schedule = GemmSchedule::kWmma, .a_type = Activations::kF16},
+          "staged activations belong to mma and wgmma");
   refused({.schedule = GemmSchedule::kWmma, .tile_m = 16}, "tile_m is given with schedule wmma");
   refused({.schedule = GemmSchedule::kTiled, .tile_n = 64}, "tile_n is given with schedule tiled");
   refused({.schedule = GemmSchedule::kDp4a, .tile_m = 32},
           "tile_m is 32 with schedule dp4a; there it is 1 to 16");
-  refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16, 32, 64 or 128");
+  refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16 to 128, a power of two");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
   const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});
   CHECK(built.status().message().find("schedule mma needs sm_80") != std::string::npos);

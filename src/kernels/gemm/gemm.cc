@@ -1,6 +1,6 @@
 #include "ptxgen/gemm.h"
 
-#include <algorithm>
+#include <bit>
 
 #include "src/kernels/gemm/schedules.h"
 #include "src/kernels/parts/requires.h"
@@ -14,9 +14,10 @@ gemm::Shape shape_of(const Gemm& g) {
     case GemmSchedule::kDp4a: return gemm::row_shape(g);
     case GemmSchedule::kWmma:
     case GemmSchedule::kWmmaMultiWarp: return gemm::wmma_shape(g);
-    case GemmSchedule::kMma: break;
+    case GemmSchedule::kMma: return gemm::mma_shape(g);
+    case GemmSchedule::kWgmma: break;
   }
-  return gemm::mma_shape(g);
+  return gemm::wgmma_shape(g);
 }
 
 }  // namespace
@@ -29,21 +30,27 @@ absl::Status Gemm::validate() const {
   const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
   const std::string_view chosen = kEnumNames<GemmSchedule>[static_cast<std::size_t>(schedule)];
   const bool has_rows = schedule == GemmSchedule::kTiled || schedule == GemmSchedule::kDp4a;
-  const bool is_mma = schedule == GemmSchedule::kMma;
+  const bool is_mma = schedule == GemmSchedule::kMma, is_wgmma = schedule == GemmSchedule::kWgmma;
   if (a_type == Activations::kQ8_1 && schedule != GemmSchedule::kDp4a)
     return refuse(str_cat("a_type is q8_1 with schedule ", chosen, "; int8 activations belong to dp4a"));
-  if (a_type == Activations::kF16 && !is_mma)
-    return refuse(str_cat("a_type is f16 with schedule ", chosen, "; staged activations belong to mma"));
+  if (a_type == Activations::kF16 && !is_mma && !is_wgmma)
+    return refuse(
+        str_cat("a_type is f16 with schedule ", chosen, "; staged activations belong to mma and wgmma"));
+  if (a_type != Activations::kF16 && is_wgmma)
+    return refuse(
+        "a_type is f32 with schedule wgmma, which takes staged activations: a_type f16 (stage_f16)");
   if (tile_n && !is_mma)
     return refuse(str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma: leave it out"));
-  if (tile_m && !is_mma && !has_rows)
-    return refuse(str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a and mma"));
+  if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
+  if (tile_m && !is_mma && !is_wgmma && !has_rows)
+    return refuse(
+        str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a, mma and wgmma"));
   if (has_rows && tile_m > 16)
     return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is 1 to 16"));
-  constexpr std::array<u32, 5> kTiles = {0, 16, 32, 64, 128};
-  if (is_mma && std::find(kTiles.begin(), kTiles.end(), tile_m) == kTiles.end())
-    return refuse(str_cat("tile_m is ", tile_m, " with schedule mma; there it is 16, 32, 64 or 128"));
-  if (is_mma && tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
+  const u32 least = is_wgmma ? 8 : 16;
+  if (tile_m && !has_rows && (tile_m < least || !std::has_single_bit(tile_m)))
+    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", least,
+                          " to 128, a power of two"));
   return absl::OkStatus();
 }
 
@@ -62,10 +69,13 @@ void Gemm::build(KernelBuilder& b) const {
     case GemmSchedule::kDp4a: return gemm::build_rows(b, *this);
     case GemmSchedule::kWmma:
     case GemmSchedule::kWmmaMultiWarp: return gemm::build_wmma(b, *this);
-    case GemmSchedule::kMma: break;
+    case GemmSchedule::kMma:
+      // cp.async, and mma of f16 by 16
+      if (parts::requires_target(b, "mma", {80, false})) gemm::build_mma(b, *this);
+      return;
+    case GemmSchedule::kWgmma:
+      if (parts::requires_target(b, "wgmma", {90, true})) gemm::build_wgmma(b, *this);
   }
-  constexpr Target kAmpere = {80, false};  // cp.async, and mma of f16 by 16
-  if (parts::requires_target(b, "mma", kAmpere)) gemm::build_mma(b, *this);
 }
 
 }  // namespace ptxgen

@@ -23,6 +23,10 @@ void build_wmma(KernelBuilder& k, const Gemm& g);
 Shape mma_shape(const Gemm& g);
 void build_mma(KernelBuilder& k, const Gemm& g);
 
+// Schedule wgmma: wgmma.cc.
+Shape wgmma_shape(const Gemm& g);
+void build_wgmma(KernelBuilder& k, const Gemm& g);
+
 // Which outputs a CTA has: those from row `first_n` of the weights and row `first_m` of a on. CTAs with the
 // same weights are neighbours.
 struct Tile {

@@ -65,7 +65,14 @@ class Ring {
     mbarrier_arrive_expect_tx(barrier, bytes);
     return barrier;
   }
-  // Until the consumers have let go of what the stage held before.
+  // The same for a producer of cp.async copies, after the last of a tile, by as many threads as a tile has
+  // announcements: the stage is full when the copies of all have landed.
+  void announce_copied(const Reg<u32>& s) const { cp_async_mbarrier_arrive_noinc(full_ + s); }
+
+  // By a producer whose cursor begins with the first tile: until the stage is free, at once in its first use.
+  void wait_free(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity() ^ 1u); }
+  // By one whose cursor begins with the first tile that takes another's stage: until the consumers have let
+  // go of what it held.
   void wait_empty(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity()); }
   void wait_full(const Cursor& c) const { k_.mbarrier_wait_parity(full_ + c.stage(), c.parity()); }
   // By whole warps, when no lane will read the stage again.
