@@ -6,6 +6,7 @@
 #include "absl/strings/numbers.h"
 #include "ptxgen/codegen.h"
 #include "ptxgen/strings.h"
+#include "src/builder/instruction_table.h"
 #include "src/codegen/llvm/library.h"
 
 namespace ptxgen {
@@ -109,6 +110,19 @@ class Compilation {
   std::string errors_;
 };
 
+// Between wgmma.fence and the wait, the registers of wgmma may not be written; LLVM does not know, and puts
+// what initialises them there.
+absl::Status check_registers(const Kernel& kernel) {
+  for (const Instruction& i : kernel.instructions) {
+    if (i.op >= Op::kVarRead || row(i.op).kind != Kind::Warpgroup) continue;
+    return absl::UnimplementedError(
+        str_cat("kernel ", kernel.name, ": ", row(i.op).id,
+                " is not for the code generator llvm, which may write its registers "
+                "while it runs; use the direct code generator"));
+  }
+  return absl::OkStatus();
+}
+
 // "<entry>_param_2", as LLVM calls the parameters, or nothing.
 std::string_view parameter_name(std::string_view word, absl::Span<const Kernel> kernels) {
   constexpr std::string_view kInfix = "_param_";
@@ -146,6 +160,9 @@ std::string with_parameter_names(std::string_view rest, absl::Span<const Kernel>
 }  // namespace
 
 absl::StatusOr<std::string> compile_with_llvm(absl::Span<const Kernel> kernels, Target target, PtxIsa isa) {
+  for (const Kernel& kernel : kernels) {
+    if (absl::Status s = check_registers(kernel); !s.ok()) return s;
+  }
   const absl::StatusOr<const Library*> library = llvm::open_library();
   if (!library.ok()) return library.status();
   if (absl::Status s = (*library)->check(target, isa); !s.ok()) return s;
