@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "ptxgen/codegen.h"
 #include "ptxgen/emulator.h"
 #include "src/codegen/llvm/library.h"
@@ -15,17 +16,29 @@
 namespace ptxgen::testing {
 namespace {
 
-constexpr Target kTarget = {90, true};
-constexpr PtxIsa kIsa = {8, 5};  // the newest that the LLVM of the suite writes
+// The newest target and PTX ISA of these that the LLVM of the process writes: what 19 does, what 16 does.
+BuildOptions newest() {
+  const absl::StatusOr<const llvm::Library*> library = llvm::open_library();
+  INFO(library.status().ToString());
+  REQUIRE(library.ok());
+  const BuildOptions current = {.target = {90, true}, .max_isa = {8, 5}};
+  const BuildOptions oldest = {.target = {90, false}, .max_isa = {7, 8}};
+  return (*library)->check(current.target, current.max_isa).ok() ? current : oldest;
+}
+
 constexpr u32 kThreads = 128;
 constexpr u32 kWords = 64;  // of input and output a thread
 
+absl::StatusOr<std::string> compile(absl::Span<const Kernel> kernels) {
+  return compile_with_llvm(kernels, newest().target, newest().max_isa);
+}
+
 std::vector<RowKernel> kernels_of_llvm() {
   std::vector<RowKernel> built;
-  for (RowKernel& made : row_kernels({.target = kTarget, .max_isa = kIsa})) {
+  for (RowKernel& made : row_kernels(newest())) {
     CAPTURE(made.name);
-    if (row(made.op).kind == Kind::Warpgroup) {
-      const auto refused = compile_with_llvm(absl::MakeConstSpan(&made.kernel, 1), kTarget, kIsa).status();
+    if (made.status.ok() && row(made.op).kind == Kind::Warpgroup) {
+      const auto refused = compile(absl::MakeConstSpan(&made.kernel, 1)).status();
       CHECK(refused.code() == absl::StatusCode::kUnimplemented);
       CHECK(absl::StrContains(refused.message(),
                               str_cat(row(made.op).id, " is not for the code generator llvm")));
@@ -41,7 +54,7 @@ std::vector<RowKernel> kernels_of_llvm() {
 std::string through_llvm(const std::vector<RowKernel>& rows) {
   std::vector<Kernel> kernels;
   for (const RowKernel& made : rows) kernels.push_back(made.kernel);
-  const absl::StatusOr<std::string> ptx = compile_with_llvm(kernels, kTarget, kIsa);
+  const absl::StatusOr<std::string> ptx = compile(kernels);
   INFO(ptx.status().ToString());
   REQUIRE(ptx.ok());
   return *ptx;
@@ -75,6 +88,14 @@ std::vector<u32> input_of(const RowKernel& made) {
   return words;
 }
 
+std::string first_difference(const std::vector<u32>& expected, const std::vector<u32>& actual) {
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] != actual[i])
+      return str_cat("word ", i, ": expected ", absl::Hex(expected[i]), ", got ", absl::Hex(actual[i]));
+  }
+  return {};
+}
+
 std::shared_ptr<const emulator::Program> parsed(const std::string& ptx) {
   auto program = emulator::Program::parse(ptx);
   INFO(program.status().ToString());
@@ -106,7 +127,7 @@ TEST_CASE("every row comes out of LLVM as its instruction, and assembles", "[llv
     if (memory || converts) continue;
     CHECK(absl::StrContains(std::string(entry_of(ptx, made.name)), mnemonic_of(made)));
   }
-  const PtxasReport report = assemble(ptx, kTarget);
+  const PtxasReport report = assemble(ptx, newest().target);
   INFO(report.log);
   CHECK(report.ok);
 }
@@ -125,7 +146,7 @@ TEST_CASE("every pure row computes through LLVM what the direct generator's text
     INFO(expected.status().ToString() << "\n" << actual.status().ToString());
     REQUIRE(expected.ok());
     REQUIRE(actual.ok());
-    CHECK(*expected == *actual);
+    CHECK(first_difference(*expected, *actual) == "");
     if (made.results)
       CHECK(std::any_of(actual->begin(), actual->end(), [](u32 w) { return w != 0xdeadbeef; }));
   }

@@ -1,12 +1,36 @@
 #include "tests/codegen/row_kernel.h"
 
+#include <limits>
+
 #include "ptxgen/strings.h"
 #include "tests/builder/building.h"
 
 namespace ptxgen::testing {
 namespace {
 
-constexpr s64 kLiteral = 5;
+// A literal for every operand of its form but the first.
+struct Literal {
+  Operand::Form form = Operand::Form::kValue;  // none
+  s64 bits = 0;
+};
+
+// What an optimiser knows identities of, besides a whole number.
+std::vector<Literal> literals_of(Type type) {
+  using Form = Operand::Form;
+  const auto floats = [](Form form, std::initializer_list<s64> bits) {
+    std::vector<Literal> literals;
+    for (const s64 b : bits) literals.push_back({form, b});
+    return literals;
+  };
+  switch (type) {
+    case Type::kF32:
+      return floats(Form::kF32, {0, 0x80000000, 0x3f800000, 0xbf800000, 0x40000000, 0x7fc00000});
+    case Type::kF64: return floats(Form::kF64, {0, std::numeric_limits<s64>::min(), 0x3ff0000000000000});
+    default:
+      return type_sets::kInt.contains(type) ? std::vector<Literal>{{Form::kInteger, 5}}
+                                            : std::vector<Literal>{};
+  }
+}
 
 bool is_memory_address(Rule rule) {
   return (rule >= Rule::global && rule <= Rule::addr) || (rule >= Rule::global_in4 && rule <= Rule::mbarrier);
@@ -25,8 +49,8 @@ std::optional<s64> required_literal(Rule rule) {
 
 class Writer {
  public:
-  Writer(KernelBuilder& k, RowKernel& row, bool literals)
-      : k_(k), row_(row), literals_(literals), shared_(k.shared<u64, 16>(64)), thread_(k.tid_x()) {}
+  Writer(KernelBuilder& k, RowKernel& row, Literal literal)
+      : k_(k), row_(row), literal_(literal), shared_(k.shared<u64, 16>(64)), thread_(k.tid_x()) {}
 
   void write(Type d) {
     const Row& r = row(row_.op);
@@ -55,9 +79,16 @@ class Writer {
   }
 
  private:
-  static detail::Input literal(s64 bits) {
+  static Operand::Form form_of(Type type) {
+    using Form = Operand::Form;
+    return type == Type::kF32               ? Form::kF32
+           : type == Type::kF64             ? Form::kF64
+           : type_sets::kInt.contains(type) ? Form::kInteger
+                                            : Form::kSymbol;
+  }
+  static detail::Input literal(s64 bits, Operand::Form form = Operand::Form::kInteger) {
     detail::Input input;
-    input.operand = {bits, kNoValue, Operand::Form::kInteger};
+    input.operand = {bits, kNoValue, form};
     return input;
   }
   detail::Input value(ValueId id, s64 offset = 0) {
@@ -83,7 +114,7 @@ class Writer {
   detail::Input input(Rule rule, Type type, bool first) {
     if (is_memory_address(rule)) return is_shared(rule) ? shared_.input() : k_.param(&Args::out).input();
     if (const std::optional<s64> required = required_literal(rule)) return literal(*required);
-    if (literals_ && !first && type_sets::kInt.contains(type)) return literal(kLiteral);
+    if (!first && literal_.form == form_of(type)) return literal(literal_.bits, literal_.form);
     const u32 slot = static_cast<u32>(row_.inputs.size());
     row_.inputs.push_back(type);
     if (type != Type::kPred)
@@ -113,7 +144,7 @@ class Writer {
  private:
   KernelBuilder& k_;
   RowKernel& row_;
-  const bool literals_;
+  const Literal literal_;
   const SharedPtr<u64, 16> shared_;
   const Reg<u32> thread_;
 };
@@ -135,16 +166,19 @@ void for_each(TypeSet set, F&& f) {
 
 std::vector<RowKernel> row_kernels(const BuildOptions& options) {
   std::vector<RowKernel> kernels;
-  const auto add = [&](Op op, Type t, Type d, bool literals) {
+  const auto add = [&](Op op, Type t, Type d, Literal literal) {
     RowKernel& made = kernels.emplace_back();
-    made.name = str_cat("row_", row(op).id, t == Type::kNone ? "" : "_", t == Type::kNone ? "" : info(t).name,
-                        d == Type::kNone ? "" : "_", d == Type::kNone ? "" : info(d).name,
-                        literals ? "_literal" : "");
+    made.name = str_cat("row_", row(op).id);
+    for (const Type type : {t, d}) {
+      if (type != Type::kNone) str_append(&made.name, "_", info(type).name);
+    }
+    if (literal.form != Operand::Form::kValue)
+      str_append(&made.name, "_literal_", static_cast<u64>(literal.bits));
     made.op = op;
     made.type = t;
     KernelBuilder k(made.name, options);
     k.declare_parameters<Args>();
-    Writer(k, made, literals).write(d);
+    Writer(k, made, literal).write(d);
     absl::StatusOr<Kernel> kernel = k.finish();
     made.status = kernel.status();
     if (kernel.ok()) made.kernel = *std::move(kernel);
@@ -152,11 +186,12 @@ std::vector<RowKernel> row_kernels(const BuildOptions& options) {
   for (u32 i = 0; i < kNumRows; ++i) {
     const Op op = static_cast<Op>(i);
     if (is_structural(op)) continue;
+    const bool several = row(op).kind == Kind::Pure && row(op).operands.rules[1] != Rule::None;
     for_each(row(op).types.t, [&](Type t) {
       for_each(row(op).types.d, [&](Type d) {
-        add(op, t, d, false);
-        const bool more = row(op).operands.rules[1] != Rule::None;
-        if (row(op).kind == Kind::Pure && more && type_sets::kInt.contains(t)) add(op, t, d, true);
+        add(op, t, d, {});
+        if (!several) return;
+        for (const Literal literal : literals_of(t)) add(op, t, d, literal);
       });
     });
   }

@@ -20,8 +20,8 @@ struct RowKernel {
   absl::Status status;       // why there is no kernel
 };
 
-// Every row that a kernel can be built of, with operands from memory; and, where T is an integer, again with
-// the literal 5 for all operands but the first.
+// Every row that a kernel can be built of, with operands from memory; and, where T is a number, again with
+// literals for all operands but the first.
 std::vector<RowKernel> row_kernels(const BuildOptions& options);
 
 }  // namespace ptxgen::testing

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 
 namespace ptxgen::llvm {
 namespace {
@@ -21,8 +23,9 @@ struct Native {
 
 // Only what means the same bit for bit, for every operand. So no conversion to an integer (PTX clamps what IR
 // leaves open), no half precision, no shift by a register (IR wants it below the width), no division by one
-// (IR leaves that by zero open). Floating-point instructions carry no fast-math flag: each is rounded to
-// nearest even on its own (LLVM Language Reference, "Floating-Point Environment").
+// (IR leaves that by zero open), no floating-point arithmetic with a literal (LLVM drops x * 1 and x + -0,
+// and with them the one NaN that PTX makes of all). Floating-point instructions carry no fast-math flag: each
+// is rounded to nearest even on its own (LLVM Language Reference, "Floating-Point Environment").
 constexpr Native kNative[] = {
     {Op::add, "add $T $a, $b", {}},
     {Op::sub, "sub $T $a, $b", {}},
@@ -109,11 +112,23 @@ bool is_defined(const Instruction& instruction, const Operand* operands) {
   }
 }
 
+// Whether the operand is 0, 1, their negatives, or NaN.
+bool is_identity(const Operand& o) {
+  double value = 0.5;
+  if (o.form == Operand::Form::kF32) value = std::bit_cast<float>(static_cast<u32>(o.bits));
+  if (o.form == Operand::Form::kF64) value = std::bit_cast<double>(o.bits);
+  return value == 0 || std::abs(value) == 1 || std::isnan(value);
+}
+
 // What is said of T, or "".
 std::string_view template_of(const Instruction& i, const Operand* operands) {
   const Native* found = i.op < Op::kVarRead ? kByOp[static_cast<u32>(i.op)] : nullptr;
   if (!found || !is_defined(i, operands)) return {};
-  return type_sets::kFloat.contains(i.type) ? found->floating : found->integer;
+  if (!type_sets::kFloat.contains(i.type)) return found->integer;
+  const std::string_view text = found->floating;
+  const bool is_arithmetic = !text.starts_with("fcmp") && !text.starts_with("select");
+  return is_arithmetic && std::any_of(operands, operands + i.num_operands, is_identity) ? std::string_view()
+                                                                                        : text;
 }
 
 // The special registers whose intrinsics all LLVM from 16 on have (LLVM, "User Guide for NVPTX Back-end").
