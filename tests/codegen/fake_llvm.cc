@@ -8,7 +8,7 @@
 
 #if defined(PTXGEN_FAKE_HOSTILE)
 PTXGEN_FAKE(LLVMGetVersion)
-#else
+#elif !defined(PTXGEN_FAKE_ANCIENT)
 extern "C" void LLVMGetVersion(unsigned* major, unsigned* minor, unsigned* patch) {
 #if defined(PTXGEN_FAKE_OLD)
   *major = 15;
@@ -20,8 +20,10 @@ extern "C" void LLVMGetVersion(unsigned* major, unsigned* minor, unsigned* patch
 }
 #endif
 
-#if defined(PTXGEN_FAKE_BARE) || defined(PTXGEN_FAKE_HOSTILE)
+#if defined(PTXGEN_FAKE_ANCIENT) || defined(PTXGEN_FAKE_BARE) || defined(PTXGEN_FAKE_HOSTILE)
 PTXGEN_FAKE(LLVMContextCreate)
+#endif
+#if defined(PTXGEN_FAKE_BARE) || defined(PTXGEN_FAKE_HOSTILE)
 PTXGEN_FAKE(LLVMParseIRInContext)
 PTXGEN_FAKE(LLVMRunPasses)
 #endif

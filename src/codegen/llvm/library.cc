@@ -86,9 +86,11 @@ bool resolve(void* library, const char* name, Entry& entry) {
 absl::StatusOr<std::unique_ptr<Library>> resolve_all(void* handle, const std::string& path) {
   auto library = std::make_unique<Library>();
   library->path = path;
-  if (!resolve(handle, "LLVMGetVersion", library->LLVMGetVersion)) {
-    return absl::FailedPreconditionError(
-        str_cat(path, " is no LLVM, or one before ", kOldest, "; ", kInstall));
+  if (!resolve(handle, "LLVMGetVersion", library->LLVMGetVersion)) {  // LLVM 16 has it first
+    const bool is_llvm = resolve(handle, "LLVMContextCreate", library->LLVMContextCreate);
+    const std::string what = is_llvm ? str_cat(" is an LLVM before ", kOldest, ", which ptxgen needs; ")
+                                     : std::string(" is no LLVM; ");
+    return absl::FailedPreconditionError(str_cat(path, what, kInstall));
   }
   unsigned minor = 0, patch = 0;
   library->LLVMGetVersion(&library->major, &minor, &patch);
