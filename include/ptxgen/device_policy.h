@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "ptxgen/device.h"
+#include "ptxgen/gemm_variant.h"
 #include "ptxgen/gemv_variant.h"
 #include "ptxgen/tuning.h"
 
@@ -21,11 +22,19 @@ struct GemvChoice {
   std::string reason;  // why this one: a line
 };
 
-// Chosen for all products by an engine and by the user.
-struct GemvOverrides {
-  std::optional<GemvVariant> executor = {};
-  std::optional<GemvVariant> environment = {};  // PTXGEN_GEMV
+struct GemmChoice {
+  GemmVariant variant;
+  std::string reason;  // why this one: a line
 };
+
+// Chosen for all products by an engine and by the user.
+template <class Variant>
+struct Overrides {
+  std::optional<Variant> executor = {};
+  std::optional<Variant> environment = {};  // PTXGEN_GEMV, PTXGEN_GEMM
+};
+using GemvOverrides = Overrides<GemvVariant>;
+using GemmOverrides = Overrides<GemmVariant>;
 
 // One device's kernels of choice. In this order counts what is asked for with a call, by the executor, by the
 // environment; then a record of `ptxgen tune`; then what ships with the library. What is asked for and cannot
@@ -33,12 +42,21 @@ struct GemvOverrides {
 class PTXGEN_API DevicePolicy {
  public:
   // Of the records, those of this device, driver and library version count.
-  DevicePolicy(const DeviceProperties& device, GemvOverrides overrides, const TuneRecords& records);
+  DevicePolicy(const DeviceProperties& device, GemvOverrides overrides, const TuneRecords& records,
+               GemmOverrides gemm_overrides = {});
 
   // For weights at a multiple of 16 bytes (`aligned`), or else of what their format needs. A choice may take
   // fewer than shape.m rows at once, never more than kMostGemvRows.
   absl::StatusOr<GemvChoice> choose(const GemvShape& shape, bool aligned,
                                     const std::optional<GemvVariant>& call = {}) const;
+
+  // A matrix product. The narrowest tile that holds shape.m rows is its tile where none is asked for.
+  absl::StatusOr<GemmChoice> choose(const GemmShape& shape, bool aligned,
+                                    const std::optional<GemmVariant>& call = {}) const;
+  // Whether the call, the executor or the environment asks for a variant of matrix products.
+  bool asks_for_gemm(const std::optional<GemmVariant>& call) const {
+    return call || gemm_overrides_.executor || gemm_overrides_.environment;
+  }
 
   // A fused product, which schedule `stream` alone has, with a plan for this device where it has none; or
   // what stands in the way.
@@ -57,6 +75,8 @@ class PTXGEN_API DevicePolicy {
   absl::StatusOr<GemvChoice> shipped(const GemvShape& shape, bool aligned) const;
   absl::Status fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const;
   absl::Status has(Schedule schedule, bool aligned) const;
+  absl::StatusOr<GemmVariant> fitted(const GemmShape& shape, bool aligned, GemmVariant variant) const;
+  absl::StatusOr<GemmChoice> shipped(const GemmShape& shape, bool aligned) const;
   absl::Status has_shared(const LaunchShape& shape) const;
   template <class D>
   D with_plan(D product) const;
@@ -64,6 +84,7 @@ class PTXGEN_API DevicePolicy {
 
   const DeviceProperties device_;
   const GemvOverrides overrides_;
+  const GemmOverrides gemm_overrides_;
   std::vector<TuneRecord> records_;
   std::vector<std::string> ignored_;
 };

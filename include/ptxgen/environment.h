@@ -1,5 +1,6 @@
 // Every environment variable that ptxgen reads. All of them have a counterpart in an options struct,
-// which wins. None changes a result, but that kernels differ in the rounding of theirs (PTXGEN_GEMV).
+// which wins. None changes a result, but that kernels differ in the rounding of theirs (PTXGEN_GEMM,
+// PTXGEN_GEMV).
 #pragma once
 
 #include <array>
@@ -52,6 +53,10 @@ inline constexpr EnvironmentVariable kIsolate = {
     "PTXGEN_ISOLATE", "0, 1, or the path of ptxgen-isolate", "0",
     "1 compiles and first loads each kernel in a process of its own, which a crash of the driver costs"};
 
+inline constexpr EnvironmentVariable kGemm = {
+    "PTXGEN_GEMM", "a schedule, with its constants where wanted: \"mma tile_m=64\"",
+    "the choice of the executor",
+    "the kernel of the matrix products of executors, in place of the one of their policy"};
 inline constexpr EnvironmentVariable kGemv = {
     "PTXGEN_GEMV", "a schedule, with its constants where wanted: \"multi_warp num_warps=8\"",
     "the choice of the executor",
@@ -74,6 +79,7 @@ inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kCacheShared,
     kCacheMaxBytes,
     kIsolate,
+    kGemm,
     kGemv,
     kLlvmLibrary,
 });

@@ -18,7 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ptxgen/device_policy.h"
-#include "ptxgen/gemv.h"
+#include "ptxgen/gemm.h"
 #include "ptxgen/kernel_cache.h"
 
 namespace ptxgen {
@@ -50,31 +50,37 @@ class PTXGEN_API WeightMatrix {
   std::shared_ptr<const Buffer> owner_;  // nothing: borrowed
 };
 
-// Activations as int8 (BlockQ8_1), quantised once for several products. They are what x was when quantize()
-// ran on its stream, whatever becomes of x afterwards: what a product reads is decided by the handle alone,
-// never by an address. Not for use by several threads at once.
+// Activations prepared once for several products: as int8 (BlockQ8_1), or as f16 (StageF16) for matrix
+// products. They are what x was when prepare_activations() ran on its stream, whatever becomes of x
+// afterwards: what a product reads is decided by the handle alone, never by an address. Not for use by
+// several threads at once.
 class PTXGEN_API PreparedActivations {
  public:
   u32 k() const { return k_; }
   u32 max_m() const { return max_m_; }
-  u32 m() const { return m_; }  // rows that the last quantize() wrote; 0 before the first
+  u32 m() const { return m_; }  // rows that were prepared last; 0 before the first time
+  Activations type() const { return type_; }
+  StagedOrder order() const { return order_; }  // of f16
 
  private:
   friend class Executor;
-  PreparedActivations(u32 k, u32 max_m, Buffer blocks) : k_(k), max_m_(max_m), blocks_(std::move(blocks)) {}
+  PreparedActivations(u32 k, u32 max_m, Activations type, StagedOrder order, Buffer data)
+      : k_(k), max_m_(max_m), type_(type), order_(order), data_(std::move(data)) {}
 
   u32 k_, max_m_, m_ = 0;
-  Buffer blocks_;
+  Activations type_;
+  StagedOrder order_;
+  Buffer data_;
 };
 
 // The activations of a product: f32 where they lie, at a multiple of 16 bytes, or prepared ones.
-class GemvInput {
+class ProductInput {
  public:
   template <std::size_t Align>
-  GemvInput(DevicePtr<const f32, Align> x) : address_(x.address) {}  // NOLINT: stands for either
+  ProductInput(DevicePtr<const f32, Align> x) : address_(x.address) {}  // NOLINT: stands for either
   template <std::size_t Align>
-  GemvInput(DevicePtr<f32, Align> x) : address_(x.address) {}               // NOLINT
-  GemvInput(const PreparedActivations& prepared) : prepared_(&prepared) {}  // NOLINT
+  ProductInput(DevicePtr<f32, Align> x) : address_(x.address) {}               // NOLINT
+  ProductInput(const PreparedActivations& prepared) : prepared_(&prepared) {}  // NOLINT
 
  private:
   friend class Executor;
@@ -89,7 +95,17 @@ struct GemvReport {
   std::vector<std::string> kernels;  // the descriptor of each launch, in order
 };
 
+struct GemmReport {
+  std::string path;                  // "wgmma tile_m=64"; of few rows what gemv_batch() reports
+  std::string reason;                // why
+  std::vector<std::string> kernels;  // the descriptor of each launch, in order
+  u64 scratch_bytes = 0;             // device memory beside weights, activations and results
+};
+
 // Wishes of one call.
+struct GemmCall {
+  std::optional<GemmVariant> variant = {};
+};
 struct GemvCall {
   std::optional<GemvVariant> variant = {};
 };
@@ -109,6 +125,7 @@ struct FusedProducts {
 struct ExecutorOptions {
   std::optional<GemvVariant> gemv = {};  // for every product that does not ask for another; fused ones have
                                          // schedule stream alone, and take no notice
+  std::optional<GemmVariant> gemm = {};  // for every matrix product that does not ask for another
   std::optional<TuneRecords> tuned =
       {};  // nothing: those in the cache directory; an emulated device has none
   CacheDirectoryOptions directory = {};
@@ -117,9 +134,9 @@ struct ExecutorOptions {
 };
 
 // What prepare() makes ready: products of any m up to shape.m, a fused product (whose plan, when it has none,
-// is the policy's), or the quantising of activations.
+// is the policy's), or the preparation of activations.
 struct Preparation {
-  std::variant<GemvShape, FusedGemv, QuantizeQ8_1> product;
+  std::variant<GemvShape, FusedGemv, QuantizeQ8_1, GemmShape, StageF16> product;
   bool aligned = true;                      // the weights lie at multiples of 16 bytes
   std::optional<GemvVariant> variant = {};  // as the call asks for
 
@@ -127,6 +144,8 @@ struct Preparation {
       : product(shape), aligned(aligned_), variant(std::move(variant_)) {}  // NOLINT: a list names them all
   Preparation(const FusedGemv& fused, bool aligned_ = true) : product(fused), aligned(aligned_) {}  // NOLINT
   Preparation(const QuantizeQ8_1& quantize) : product(quantize) {}                                  // NOLINT
+  Preparation(const GemmShape& shape, bool aligned_ = true) : product(shape), aligned(aligned_) {}  // NOLINT
+  Preparation(const StageF16& stage) : product(stage) {}                                            // NOLINT
 };
 
 // The kernels that prepare() compiles for this product on a device of this policy, so that a pack can hold
@@ -151,24 +170,35 @@ class PTXGEN_API Executor {
                                     const PrepareOptions& options = {});
 
   // y[n] = W x
-  absl::StatusOr<GemvReport> gemv(const Stream& stream, const WeightMatrix& weights, const GemvInput& x,
+  absl::StatusOr<GemvReport> gemv(const Stream& stream, const WeightMatrix& weights, const ProductInput& x,
                                   DevicePtr<f32> y, const GemvCall& call = {}) {
     return gemv_batch(stream, weights, x, 1, y, call);
   }
   // y[m][n] = x[m][k] W^T, for any m; of prepared activations the first m rows. m = 0 launches nothing.
-  absl::StatusOr<GemvReport> gemv_batch(const Stream& stream, const WeightMatrix& weights, const GemvInput& x,
-                                        u32 m, DevicePtr<f32> y, const GemvCall& call = {});
+  absl::StatusOr<GemvReport> gemv_batch(const Stream& stream, const WeightMatrix& weights,
+                                        const ProductInput& x, u32 m, DevicePtr<f32> y,
+                                        const GemvCall& call = {});
   // Where the kernel cannot be had (a target below sm_90, weights not at a multiple of 16, blocks of
   // different sizes), products without norm, combine and residual run one after the other; others are
   // refused.
-  absl::StatusOr<GemvReport> fused(const Stream& stream, const FusedProducts& products, const GemvInput& x);
+  absl::StatusOr<GemvReport> fused(const Stream& stream, const FusedProducts& products,
+                                   const ProductInput& x);
 
-  // Room for max_m rows of k values; allocates.
+  // c[m][n] = a[m][k] W^T, for any m; of int8 activations the first m rows, of f16 all. m = 0 launches
+  // nothing. Up to kMostGemvRows rows that are not staged it is gemv_batch(). Activations staged in the order
+  // of the weights' format have the fastest kernels.
+  absl::StatusOr<GemmReport> gemm(const Stream& stream, const WeightMatrix& weights, const ProductInput& a,
+                                  u32 m, DevicePtr<f32> c, const GemmCall& call = {});
+
+  // Room for max_m rows of k values, as int8, or as f16 for weights of that order (staged_order());
+  // allocates.
   absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m) const;
-  // Quantises x[m][k], f32, on the stream; products with them belong on the same, or behind it.
-  absl::Status quantize(const Stream& stream, DevicePtr<const f32, 16> x, u32 m, PreparedActivations& into);
+  absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m, StagedOrder order) const;
+  // Quantises or stages x[m][k], f32, on the stream; products with them belong on the same, or behind it.
+  absl::Status prepare_activations(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
+                                   PreparedActivations& into);
 
-  // Or why PTXGEN_GEMV cannot be read, with which every product is refused.
+  // Or why PTXGEN_GEMV or PTXGEN_GEMM cannot be read, with which every product is refused.
   const absl::StatusOr<DevicePolicy>& policy() const;
 
  private:

@@ -116,12 +116,12 @@ struct PTXGEN_API Gemm {
         fixed_field("format", &Gemm::format));
   }
   struct Args {
-    DevicePtr<const std::byte, 16> weights;
+    DevicePtr<const std::byte> weights;
     DevicePtr<const std::byte, 16> a;
     DevicePtr<f32> c;
     u32 m = 1;  // rows of a; 0 does nothing
     static constexpr auto fields() {
-      return std::tuple(input("weights", &Args::weights, &Gemm::weight_bytes),
+      return std::tuple(input("weights", &Args::weights, &Gemm::weight_bytes, &Gemm::weight_alignment),
                         input("a", &Args::a, &Gemm::a_bytes), output("c", &Args::c, &Gemm::c_bytes),
                         scalar("m", &Args::m));
     }
@@ -130,6 +130,9 @@ struct PTXGEN_API Gemm {
   u64 weight_bytes(const Args&) const {
     return u64{n} * k / info(format).block_values * info(format).block_bytes;
   }
+  // mma and wgmma copy weights in pieces of 16 bytes.
+  bool copies_pieces() const { return schedule >= GemmSchedule::kMma; }
+  std::size_t weight_alignment() const { return copies_pieces() ? 16 : info(format).alignment; }
   u64 a_bytes(const Args& args) const {
     return a_type == Activations::kF16 ? staged_f16_bytes(k, args.m) : args.m * activation_bytes(a_type, k);
   }

@@ -14,6 +14,7 @@
 #include "ptxgen/fields.h"
 #include "ptxgen/format.h"
 #include "ptxgen/gemm.h"
+#include "ptxgen/gemm_variant.h"
 #include "ptxgen/gemv.h"
 #include "ptxgen/gemv_variant.h"
 #include "ptxgen/gguf.h"

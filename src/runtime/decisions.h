@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "ptxgen/gemm_variant.h"
 #include "ptxgen/gemv_variant.h"
 #include "ptxgen/kernel_cache.h"
 
@@ -17,7 +18,7 @@ namespace ptxgen::internal {
 // What was decided about a product: nothing of it changes afterwards.
 struct Decision {
   CompiledKernel kernel;
-  u32 rows;        // of x that it takes at once
+  u32 rows;        // of x that it takes at once; 0: any number
   bool dependent;  // launched before its predecessor has ended
   std::string path, reason, name;
 };
@@ -46,6 +47,20 @@ struct FusedKey {
   template <class H>
   friend H AbslHashValue(H state, const FusedKey& key) {
     return H::combine(std::move(state), hash_fields(key.product), key.aligned);
+  }
+};
+
+// One for all m of a tile.
+struct GemmKey {
+  GemmShape shape;
+  bool aligned;
+  std::optional<GemmVariant> call;
+
+  bool operator==(const GemmKey&) const = default;
+  template <class H>
+  friend H AbslHashValue(H state, const GemmKey& key) {
+    return H::combine(std::move(state), hash_fields(key.shape), key.aligned,
+                      key.call ? hash_fields(*key.call) : 0);
   }
 };
 

@@ -56,8 +56,11 @@ Needs needs_of(Schedule schedule) {
 }  // namespace
 
 DevicePolicy::DevicePolicy(const DeviceProperties& device, GemvOverrides overrides,
-                           const TuneRecords& records)
-    : device_(device), overrides_(std::move(overrides)), ignored_(records.ignored) {
+                           const TuneRecords& records, GemmOverrides gemm_overrides)
+    : device_(device),
+      overrides_(std::move(overrides)),
+      gemm_overrides_(std::move(gemm_overrides)),
+      ignored_(records.ignored) {
   for (const TuneRecord& record : records.records) {
     if (absl::Status s = record.belongs_to(device); s.ok()) {
       records_.push_back(record);

@@ -6,14 +6,16 @@
 
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
-#include "src/runtime/decisions.h"
+#include "src/runtime/executor_state.h"
 
 namespace ptxgen {
 
 using internal::Decision;
 using internal::DecisionPtr;
 using internal::FusedKey;
+using internal::GemmKey;
 using internal::ShapeKey;
+using internal::unprepared;
 
 namespace {
 
@@ -54,55 +56,37 @@ void add_to(GemvReport& report, const Decision& decision) {
   report.kernels.push_back(decision.name);
 }
 
-absl::Status unprepared(const absl::Status& status) {
-  if (!absl::IsFailedPrecondition(status)) return status;
-  return absl::FailedPreconditionError(str_cat(view(status.message()), ", with Executor::prepare()"));
+// What the environment asks for, in the words of a variant.
+template <class Variant>
+absl::StatusOr<std::optional<Variant>> asked_by(const EnvironmentVariable& variable) {
+  const std::string text = env::text(variable);
+  if (text.empty()) return std::optional<Variant>();
+  absl::StatusOr<Variant> variant = Variant::parse(text);
+  if (variant.ok()) return std::optional<Variant>(*std::move(variant));
+  return absl::InvalidArgumentError(
+      str_cat(variable.name, "=", view(variant.status().message()), "; or unset it"));
 }
 
 absl::StatusOr<DevicePolicy> make_policy(const Device& device, const ExecutorOptions& options) {
-  GemvOverrides overrides = {options.gemv, {}};
-  if (const std::string text = env::text(env::kGemv); !text.empty()) {
-    absl::StatusOr<GemvVariant> variant = GemvVariant::parse(text);
-    if (!variant.ok()) {
-      return absl::InvalidArgumentError(
-          str_cat(env::kGemv.name, "=", view(variant.status().message()), "; or unset it"));
-    }
-    overrides.environment = *std::move(variant);
-  }
+  const auto gemv = asked_by<GemvVariant>(env::kGemv);
+  if (!gemv.ok()) return gemv.status();
+  const auto gemm = asked_by<GemmVariant>(env::kGemm);
+  if (!gemm.ok()) return gemm.status();
   TuneRecords records;
   if (options.tuned) {
     records = *options.tuned;
   } else if (device.kind() == DeviceKind::kCuda) {
     records = TuneRecords::read(options.directory);
   }
-  return DevicePolicy(device.properties(), std::move(overrides), records);
+  return DevicePolicy(device.properties(), {options.gemv, *gemv}, records, {options.gemm, *gemm});
 }
 
 }  // namespace
 
-struct Executor::State {
-  State(KernelCache& c, const ExecutorOptions& options)
-      : cache(c),
-        policy(make_policy(c.device(), options)),
-        dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)) {}
-
-  absl::StatusOr<DecisionPtr> decide(const ShapeKey& key);
-  absl::StatusOr<DecisionPtr> decide(const FusedKey& key);
-  DecisionPtr decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
-
-  absl::Status launch(const Decision& decision, const Stream& stream, ArgValues values) const {
-    return decision.kernel.launch(stream, values, {.programmatic_dependent_launch = decision.dependent});
-  }
-  absl::StatusOr<GemvReport> one_by_one(Executor& executor, const Stream& stream,
-                                        const FusedProducts& products, const GemvInput& x,
-                                        const absl::Status& why);
-
-  KernelCache& cache;
-  const absl::StatusOr<DevicePolicy> policy;
-  const bool dependent;
-  internal::Decisions<ShapeKey> shapes;
-  internal::Decisions<FusedKey> fused;
-};
+Executor::State::State(KernelCache& c, const ExecutorOptions& options)
+    : cache(c),
+      policy(make_policy(c.device(), options)),
+      dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)) {}
 
 Executor::Executor(KernelCache& cache, const ExecutorOptions& options)
     : state_(std::make_unique<State>(cache, options)) {}
@@ -146,19 +130,50 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
                     key.product.plan.ctas ? std::string("the call asks for it") : policy->shipped_reason()));
 }
 
+absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
+  if (DecisionPtr found = gemms.find(key)) return found;
+  if (!policy.ok()) return policy.status();
+  const absl::StatusOr<GemmChoice> choice = policy->choose(key.shape, key.aligned, key.call);
+  if (!choice.ok()) return choice.status();
+  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, choice->variant)));
+  if (!kernel.ok()) return unprepared(kernel.status());
+  return gemms.add(key, decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason));
+}
+
+absl::Status Executor::State::check(const PreparedActivations& prepared, const WeightMatrix& weights, u32 m,
+                                    bool takes_f16) const {
+  if (prepared.k() != weights.k() || prepared.m() < m) {
+    return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared.m(), " rows of ",
+                                              prepared.k(), " values; the product takes ", m, " of ",
+                                              weights.k(), ": prepare_activations() first"));
+  }
+  if (prepared.type() != Activations::kF16) return absl::OkStatus();
+  if (!takes_f16) {
+    return absl::InvalidArgumentError(
+        "the activations are prepared as f16, which gemm() takes; prepare them as q8_1 for gemv()");
+  }
+  if (prepared.m() != m) {  // fewer rows would lie otherwise
+    return absl::InvalidArgumentError(str_cat("m is ", m, ", and the activations were staged with ",
+                                              prepared.m(), " rows; as f16 they serve all of them only"));
+  }
+  if (prepared.order() == staged_order(weights.format())) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      str_cat("the activations are staged in the order ", detail::field_text(prepared.order()),
+              ", and weights of ", info(weights.format()).ggml_name, " take ",
+              detail::field_text(staged_order(weights.format())), ": prepare them in that"));
+}
+
 absl::StatusOr<GemvReport> Executor::gemv_batch(const Stream& stream, const WeightMatrix& weights,
-                                                const GemvInput& x, u32 m, DevicePtr<f32> y,
+                                                const ProductInput& x, u32 m, DevicePtr<f32> y,
                                                 const GemvCall& call) {
   const PreparedActivations* prepared = x.prepared_;
-  if (prepared && (prepared->k_ != weights.k() || prepared->m_ < m)) {
-    return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared->m_, " rows of ",
-                                              prepared->k_, " values; the product takes ", m, " of ",
-                                              weights.k(), ": quantize() them first"));
+  if (prepared) {
+    if (absl::Status s = state_->check(*prepared, weights, m, false); !s.ok()) return s;
   }
   if (m == 0) return GemvReport{"nothing", "m is 0", {}};
   const Activations x_type = prepared ? Activations::kQ8_1 : Activations::kF32;
   ShapeKey key = {{weights.format(), weights.n(), weights.k(), 1, x_type}, weights.aligned(), call.variant};
-  const u64 begin = prepared ? prepared->blocks_.address() : x.address_;
+  const u64 begin = prepared ? prepared->data_.address() : x.address_;
   const u64 row_bytes = activation_bytes(x_type, weights.k());
   GemvReport report;
   for (u32 done = 0; done < m;) {
@@ -229,14 +244,12 @@ std::vector<GemvShape> shapes_of(const FusedGemv& fused) {
 }  // namespace
 
 absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProducts& products,
-                                           const GemvInput& x) {
+                                           const ProductInput& x) {
   if (absl::Status s = check(products); !s.ok()) return s;
   const PreparedActivations* prepared = x.prepared_;
   const std::vector<WeightMatrix>& w = products.weights;
-  if (prepared && (prepared->k_ != w[0].k() || prepared->m_ < 1)) {
-    return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared->m_, " rows of ",
-                                              prepared->k_, " values; the products take 1 of ", w[0].k(),
-                                              ": quantize() them first"));
+  if (prepared) {
+    if (absl::Status s = state_->check(*prepared, w[0], 1, false); !s.ok()) return s;
   }
   const bool aligned = std::all_of(w.begin(), w.end(), [](const WeightMatrix& m) { return m.aligned(); });
   const FusedKey key = {fused_product(products, prepared ? Activations::kQ8_1 : Activations::kF32), aligned};
@@ -251,7 +264,7 @@ absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProd
   args.weights = {w[0].address()};
   if (w.size() > 1) args.weights_b = {w[1].address()};
   if (w.size() > 2) args.weights_c = {w[2].address()};
-  args.x = {prepared ? prepared->blocks_.address() : x.address_};
+  args.x = {prepared ? prepared->data_.address() : x.address_};
   args.gamma = products.gamma;
   args.residual = products.residual;
   args.y = products.y[0], args.y_b = products.y[1], args.y_c = products.y[2];
@@ -263,7 +276,7 @@ absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProd
 }
 
 absl::StatusOr<GemvReport> Executor::State::one_by_one(Executor& executor, const Stream& stream,
-                                                       const FusedProducts& products, const GemvInput& x,
+                                                       const FusedProducts& products, const ProductInput& x,
                                                        const absl::Status& why) {
   GemvReport report;
   for (std::size_t i = 0; i < products.weights.size(); ++i) {
@@ -277,37 +290,6 @@ absl::StatusOr<GemvReport> Executor::State::one_by_one(Executor& executor, const
   return report;
 }
 
-// ---- Activations
-
-absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m) const {
-  const QuantizeQ8_1 quantize = {.k = k};
-  if (absl::Status s = check_fields(quantize); !s.ok()) return s;
-  QuantizeQ8_1::Args args;
-  args.m = max_m;
-  absl::StatusOr<Buffer> blocks = state_->cache.device().allocate(quantize.dst_bytes(args), "activations");
-  if (!blocks.ok()) return blocks.status();
-  return PreparedActivations(k, max_m, *std::move(blocks));
-}
-
-absl::Status Executor::quantize(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
-                                PreparedActivations& into) {
-  into.m_ = 0;  // whatever goes wrong, nothing takes the old ones for these
-  if (m > into.max_m_) {
-    return absl::InvalidArgumentError(
-        str_cat("m is ", m, "; these activations have room for ", into.max_m_, " rows"));
-  }
-  const absl::StatusOr<CompiledKernelOf<QuantizeQ8_1>> kernel = state_->cache.get(QuantizeQ8_1{.k = into.k_});
-  if (!kernel.ok()) return unprepared(kernel.status());
-  QuantizeQ8_1::Args args;
-  args.src = x;
-  args.dst = {into.blocks_.address()};
-  args.m = m;
-  const bool dependent = state_->dependent && kernel->generated().waits_for_predecessor;
-  const absl::Status launched = kernel->launch(stream, args, {.programmatic_dependent_launch = dependent});
-  if (launched.ok()) into.m_ = m;
-  return launched;
-}
-
 // ---- prepare()
 
 namespace {
@@ -316,6 +298,7 @@ namespace {
 struct Needed {
   std::vector<ShapeKey> shapes;
   std::vector<FusedKey> fused;
+  std::vector<GemmKey> gemms;
   std::vector<KernelType> kernels;
   absl::Status status;
 };
@@ -347,12 +330,35 @@ void need_fused(const DevicePolicy& policy, const FusedGemv& fused, const Prepar
   }
 }
 
+// What gemm() runs for any m up to shape.m: a kernel for every tile, and for few rows those of gemv_batch().
+void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
+  const u32 most = internal::tile_rows(shape.m);
+  u32 rows = internal::tile_rows(1);
+  if (internal::runs_as_gemv(policy, shape.a_type, 1, {})) {
+    const u32 few = std::min(shape.m, kMostGemvRows);
+    need_shape(policy, {shape.format, shape.n, shape.k, few, shape.a_type}, wanted, needed);
+    rows = 2 * kMostGemvRows;
+  }
+  for (; needed.status.ok() && rows <= most; rows *= 2) {
+    shape.m = rows;
+    const absl::StatusOr<GemmChoice> choice = policy.choose(shape, wanted.aligned);
+    needed.status.Update(choice.status());
+    if (!choice.ok()) return;
+    needed.kernels.push_back(kernel_of(shape, choice->variant));
+    needed.gemms.push_back({shape, wanted.aligned, {}});
+  }
+}
+
 Needed needed_for(const DevicePolicy& policy, const Preparation& wanted) {
   Needed needed;
   if (const auto* shape = std::get_if<GemvShape>(&wanted.product)) {
     need_shape(policy, *shape, wanted, needed);
   } else if (const auto* fused = std::get_if<FusedGemv>(&wanted.product)) {
     need_fused(policy, *fused, wanted, needed);
+  } else if (const auto* gemm = std::get_if<GemmShape>(&wanted.product)) {
+    need_gemm(policy, *gemm, wanted, needed);
+  } else if (const auto* stage = std::get_if<StageF16>(&wanted.product)) {
+    needed.kernels.push_back(*stage);
   } else {
     needed.kernels.push_back(std::get<QuantizeQ8_1>(wanted.product));
   }
@@ -386,6 +392,7 @@ std::vector<absl::Status> Executor::prepare(absl::Span<const Preparation> produc
     if (needed.status.ok()) {
       for (const ShapeKey& key : needed.shapes) needed.status.Update(state.decide(key).status());
       for (const FusedKey& key : needed.fused) needed.status.Update(state.decide(key).status());
+      for (const GemmKey& key : needed.gemms) needed.status.Update(state.decide(key).status());
     }
     statuses.push_back(std::move(needed.status));
   }

@@ -5,24 +5,12 @@
 namespace ptxgen {
 
 absl::StatusOr<GemvVariant> GemvVariant::parse(std::string_view text) {
-  std::string fields(text);
-  // The schedule stands first, without its name.
-  const std::size_t first = fields.find_first_not_of(" ,");
-  if (first != fields.npos && fields.find('=', first) >= fields.find_first_of(" ,", first))
-    fields.insert(first, "schedule=");
-  GemvVariant variant;
-  absl::Status status = internal::parse_fields(variant, fields);
-  if (status.ok() && fields.find("schedule=") == fields.npos)
-    status = absl::InvalidArgumentError("no schedule is given");
-  if (status.ok()) status = variant.validate();
-  if (status.ok()) return variant;
-  return absl::InvalidArgumentError(
-      str_cat("'", text, "': ", std::string_view(status.message().data(), status.message().size()),
-              "; write a schedule and, where wanted, its constants: 'multi_warp num_warps=8'"));
+  return internal::parse_variant<GemvVariant>(text, "multi_warp num_warps=8",
+                                              [](const GemvVariant& v) { return v.validate(); });
 }
 
 std::string GemvVariant::to_string() const {
-  return text_of_fields(*this).substr(std::string_view("schedule=").size());
+  return internal::text_of_variant(*this);
 }
 
 absl::Status GemvVariant::validate() const {

@@ -108,6 +108,13 @@ TEST_CASE("the table has a line for each row and floor, refusals with their reas
   CHECK(has(lines(copies.text())[1], "/ copy"));
   CHECK(has(lines(copies.text())[2], " 1.500 "));
   CHECK_FALSE(has(lines(copies.text())[1], "refused"));
+
+  BenchReport products = one_size();
+  CHECK_FALSE(has(lines(products.text())[1], "TFLOP/s"));
+  products.rows[0].operations = 2ull * 512 * 4096 * 4096;
+  CHECK(has(lines(products.text())[1], "TFLOP/s"));
+  CHECK(has(lines(products.text())[2], " 5823.7 "));  // 17.18 billion in 2.95 us
+  CHECK(products.json()["rows"][1]["teraflops"].is_null());
 }
 
 TEST_CASE("JSON has the numbers as they are", "[cli]") {

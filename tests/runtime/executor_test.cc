@@ -72,11 +72,11 @@ TEST_CASE("any number of rows is a product", "[runtime][executor][device]") {
     const Buffer in = to_device(test_device(), x, "x");
     for (const bool prepare : {false, true}) {
       PreparedActivations prepared = take(executor.make_activations(k, 21));
-      ok(executor.quantize(stream, in.ptr<const f32, 16>(), 21, prepared));
+      ok(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 21, prepared));
       for (const u32 m : {1u, 2u, 3u, 4u, 5u, 8u, 9u, 16u}) {
         CAPTURE(k, m, prepare);
         Buffer out = output(m * n);
-        const GemvInput input = prepare ? GemvInput(prepared) : GemvInput(in.ptr<const f32>());
+        const ProductInput input = prepare ? ProductInput(prepared) : ProductInput(in.ptr<const f32>());
         const GemvReport report = take(executor.gemv_batch(stream, w, input, m, out.ptr<f32>()));
         ok(test_device().synchronize());
         CHECK(near(to_host(out), {expected.begin(), expected.begin() + m * n}));
@@ -90,7 +90,7 @@ TEST_CASE("any number of rows is a product", "[runtime][executor][device]") {
                                              {GemvVariant{Schedule::kStream}, 6u},
                                              {GemvVariant{Schedule::kMma}, 2u}}) {
         Buffer out = output(21 * n);
-        const GemvInput input = prepare ? GemvInput(prepared) : GemvInput(in.ptr<const f32>());
+        const ProductInput input = prepare ? ProductInput(prepared) : ProductInput(in.ptr<const f32>());
         const GemvReport report =
             take(executor.gemv_batch(stream, w, input, 21, out.ptr<f32>(), {.variant = variant}));
         CHECK(near(to_host(out), expected));
@@ -137,7 +137,7 @@ TEST_CASE("prepared activations are what their handle says, whatever becomes of 
   const WeightMatrix w = random_weights(test_device(), Format::kQ4_K, n, k, 5);
   const std::vector<float> first = random_values(k, 6), second = random_values(k, 7);
   Buffer in = to_device(test_device(), first, "x"), out = output(n);
-  const auto product = [&](const GemvInput& x) {
+  const auto product = [&](const ProductInput& x) {
     ok(executor.gemv(stream, w, x, out.ptr<f32>()).status());
     ok(test_device().synchronize());
     return to_host(out);
@@ -145,7 +145,7 @@ TEST_CASE("prepared activations are what their handle says, whatever becomes of 
   PreparedActivations prepared = take(executor.make_activations(k, 1));
   CHECK(contains(executor.gemv(stream, w, prepared, out.ptr<f32>()).status().message(),
                  "have 0 rows of 512 values; the product takes 1 of 512"));
-  ok(executor.quantize(stream, in.ptr<const f32, 16>(), 1, prepared));
+  ok(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 1, prepared));
   CHECK(near(product(prepared), plain_product(cache, w, first)));
   const std::vector<float> of_first = product(prepared);
 
@@ -153,7 +153,7 @@ TEST_CASE("prepared activations are what their handle says, whatever becomes of 
   ok(in.copy_from_host(second.data(), k * sizeof(float)));
   CHECK(near(product(in.ptr<const f32>()), plain_product(cache, w, second)));
   CHECK(product(prepared) == of_first);
-  ok(executor.quantize(stream, in.ptr<const f32, 16>(), 1, prepared));
+  ok(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 1, prepared));
   CHECK(near(product(prepared), plain_product(cache, w, second)));
 
   // Weights that are overwritten are read anew too.
@@ -174,7 +174,7 @@ TEST_CASE("prepared activations are what their handle says, whatever becomes of 
   const WeightMatrix longer = random_weights(test_device(), Format::kQ4_K, n, 768, 9);
   CHECK(contains(executor.gemv(stream, longer, prepared, out.ptr<f32>()).status().message(),
                  "the product takes 1 of 768"));
-  CHECK(contains(executor.quantize(stream, in.ptr<const f32, 16>(), 2, prepared).message(), "room for 1"));
+  CHECK(contains(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 2, prepared).message(), "room for 1"));
   CHECK_FALSE(executor.make_activations(100, 1).ok());
 }
 
@@ -185,9 +185,9 @@ TEST_CASE("activations that could not be quantised anew are nobody's", "[runtime
   PreparedActivations prepared = take(executor.make_activations(512, 2));
   const Stream stream = test_device().default_stream();
   for (const auto& [source, m] : {std::pair(DevicePtr<const f32, 16>{}, 1u), {x.ptr<const f32, 16>(), 3u}}) {
-    ok(executor.quantize(stream, x.ptr<const f32, 16>(), 2, prepared));
+    ok(executor.prepare_activations(stream, x.ptr<const f32, 16>(), 2, prepared));
     CHECK(prepared.m() == 2);
-    CHECK_FALSE(executor.quantize(stream, source, m, prepared).ok());
+    CHECK_FALSE(executor.prepare_activations(stream, source, m, prepared).ok());
     CHECK(prepared.m() == 0);
   }
 }
@@ -351,7 +351,7 @@ TEST_CASE("a device below sm_90 gets the schedules it has", "[runtime][executor]
 
   // Activations too long for the shared memory that int8 schedules keep them in.
   const DevicePolicy& policy = *executor.policy();
-  const GemvChoice choice = take(policy.choose({.n = 8, .k = 65536}, true));
+  const GemvChoice choice = take(policy.choose(GemvShape{.n = 8, .k = 65536}, true));
   CHECK(choice.variant.to_string() == "multi_warp");
   CHECK(take(policy.choose({.n = 8, .k = 65536, .x_type = Activations::kQ8_1}, true)).variant.schedule ==
         Schedule::kHalfWarpDp4a);
@@ -413,7 +413,7 @@ struct Layer {
                   y_o.ptr<const f32>())
            .status());
     ok(executor.gemv(stream, down, y_gate.ptr<const f32>(), y_down.ptr<f32>()).status());
-    ok(executor.quantize(stream, y_down.ptr<const f32, 16>(), 1, prepared));
+    ok(executor.prepare_activations(stream, y_down.ptr<const f32, 16>(), 1, prepared));
     ok(executor.gemv(stream, q, prepared, y_q2.ptr<f32>()).status());
   }
 
@@ -491,7 +491,7 @@ TEST_CASE("a product that was not prepared is refused in a recording, which goes
             .gemv(stream, w, in.ptr<const f32>(), out.ptr<f32>(), {.variant = GemvVariant{Schedule::kWide}})
             .status(),
         executor.fused(stream, fused, in.ptr<const f32>()).status(),
-        executor.quantize(stream, in.ptr<const f32, 16>(), 1, prepared),
+        executor.prepare_activations(stream, in.ptr<const f32, 16>(), 1, prepared),
         executor.make_activations(k, 1).status()}) {
     CHECK(absl::IsFailedPrecondition(refused));
     CHECK(contains(refused.message(), "before begin_capture()"));

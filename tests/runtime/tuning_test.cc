@@ -273,7 +273,7 @@ TEST_CASE("kernels that wait are launched before their predecessor has ended", "
     Buffer y = take(device.allocate(300 * 4));
     PreparedActivations prepared = take(executor.make_activations(512, 1));
     const Stream stream = device.default_stream();
-    ok(executor.quantize(stream, x.ptr<const f32, 16>(), 1, prepared));
+    ok(executor.prepare_activations(stream, x.ptr<const f32, 16>(), 1, prepared));
     ok(executor.gemv(stream, w, prepared, y.ptr<f32>()).status());
     ok(executor.gemv(stream, w, x.ptr<const f32>(), y.ptr<f32>(), {.variant = GemvVariant{Schedule::kWarp}})
            .status());

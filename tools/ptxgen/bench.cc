@@ -1,7 +1,7 @@
 // ptxgen bench: how long kernels take, beside kernels that do nothing but move as many bytes in the same run.
 #include <memory>
 
-#include "ptxgen/kernels.h"
+#include "ptxgen/gemm.h"
 #include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/bench_report.h"
 #include "tools/ptxgen/combinations.h"
@@ -86,6 +86,7 @@ class Bench {
     absl::StatusOr<BenchRow> row =
         measure(*compiled, cache_.device(), *workload_, options_.replays, dependent);
     if (!row.ok()) return row;
+    if (const Gemm* gemm = kernel.get_if<Gemm>()) row->operations = 2 * values.back() * gemm->n * gemm->k;
     if (absl::Status s = add_ratios(*row); !s.ok()) return s;
     return row;
   }

@@ -32,7 +32,7 @@ Json to_json(const FieldValues& values) {
   return object;
 }
 
-Table empty_table(bool copies, bool refusals) {
+Table empty_table(bool copies, bool operations, bool refusals) {
   return Table({{"kernel", "kernel"},
                 {"constants", ""},
                 {"launch", "launch"},
@@ -41,6 +41,7 @@ Table empty_table(bool copies, bool refusals) {
                 {"slowest", "slowest"},
                 {"bytes", "bytes"},
                 {"gigabytes_per_second", "GB/s"},
+                {"teraflops", operations ? "TFLOP/s" : ""},
                 {"over_read_pdl", "/ read, PDL"},
                 {"over_read", "/ read"},
                 {"over_copy", copies ? "/ copy" : ""},
@@ -56,25 +57,27 @@ Table empty_table(bool copies, bool refusals) {
 void add_row(Table& table, const BenchRow& row) {
   if (!row.refused.empty()) {
     std::vector<Cell> cells = {row.kernel, to_json(row.constants)};
-    cells.resize(17, Cell(Json()));
+    cells.resize(18, Cell(Json()));
     cells.emplace_back(row.refused);
     return table.add(std::move(cells));
   }
   const Footprint& made = row.footprint;
   table.add({row.kernel, to_json(row.constants), launch_of(row), rounded(row.time.median, 2),
              rounded(row.time.fastest, 2), rounded(row.time.slowest, 2), row.bytes,
-             rounded(row.gigabytes_per_second(), 0), rounded(row.over_read_dependent, 3),
-             rounded(row.over_read, 3), rounded(row.over_copy, 3), made.registers, made.static_shared_bytes,
-             made.dynamic_shared_bytes, made.ctas_per_sm, made.local_bytes, row.calls, Json()});
+             rounded(row.gigabytes_per_second(), 0), rounded(row.teraflops(), 1),
+             rounded(row.over_read_dependent, 3), rounded(row.over_read, 3), rounded(row.over_copy, 3),
+             made.registers, made.static_shared_bytes, made.dynamic_shared_bytes, made.ctas_per_sm,
+             made.local_bytes, row.calls, Json()});
 }
 
 Table table_of(const std::vector<BenchRow>& rows, const std::vector<BenchRow>& more) {
-  bool copies = false, refusals = false;
+  bool copies = false, operations = false, refusals = false;
   for (const BenchRow& row : rows) {
     copies |= row.over_copy.has_value();
+    operations |= row.operations != 0;
     refusals |= !row.refused.empty();
   }
-  Table table = empty_table(copies, refusals);
+  Table table = empty_table(copies, operations, refusals);
   for (const BenchRow& row : rows) add_row(table, row);
   for (const BenchRow& row : more) add_row(table, row);
   return table;

@@ -27,6 +27,7 @@ struct BenchRow {
   bool dependent = false;      // with programmatic dependent launch (PDL)
   u32 calls = 0;               // in a graph, each on buffers of its own
   u64 bytes = 0;               // that a call reads from and writes to these
+  u64 operations = 0;          // of a matrix product: two for each pair that is multiplied and added
   Timing time = {};
   Footprint footprint = {};
   // The time over that of kernels which only read as many bytes, launched plainly and dependently, and of a
@@ -34,6 +35,10 @@ struct BenchRow {
   std::optional<double> over_read = {}, over_read_dependent = {}, over_copy = {};
 
   double gigabytes_per_second() const { return static_cast<double>(bytes) / time.median * 1e-3; }
+  std::optional<double> teraflops() const {
+    if (operations == 0) return {};
+    return static_cast<double>(operations) / time.median * 1e-6;
+  }
 };
 
 struct BenchReport {

@@ -71,7 +71,7 @@ class MmaKernel {
         lane_(k.tid_x() & 31u),
         warp_n_((k.tid_x() >> 5) % s_.warps_n),
         warp_m_((k.tid_x() >> 5) / s_.warps_n),
-        weights_(k, g, k.param(&Gemm::Args::weights), tile_.first_n, lane_),
+        weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
         chunks_(shared),
         slabs_(assume_aligned<16>(shared + kChunks * s_.chunk_stage)),
         scales_(k, at<f32>(assume_aligned<16>(slabs_ + kSlabs * s_.slab_stage)), s_.tile_m) {}

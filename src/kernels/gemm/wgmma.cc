@@ -97,7 +97,7 @@ class WgmmaKernel {
         groups_((m_ + (kSlabGroupRows - 1)) / kSlabGroupRows),
         first_group_(tile_.first_m / kSlabGroupRows),
         own_groups_((min)(groups_ - first_group_, s_.columns / kSlabGroupRows)),
-        weights_(k, g, k.param(&Gemm::Args::weights), tile_.first_n, lane_),
+        weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
         slabs_(k, shared, s_.slabs, s_.slab_stage),
         chunks_(k, assume_aligned<16>(shared + s_.slabs * s_.slab_stage), s_.chunks, s_.chunk_stage) {}
 

@@ -1,0 +1,96 @@
+// The policy of matrix products.
+#include <array>
+
+#include "ptxgen/device_policy.h"
+#include "ptxgen/strings.h"
+
+namespace ptxgen {
+namespace {
+
+std::string_view view(absl::string_view text) {
+  return {text.data(), text.size()};
+}
+
+bool has_tiles(GemmSchedule schedule) {
+  return schedule == GemmSchedule::kMma || schedule == GemmSchedule::kWgmma;
+}
+
+Target target_of(GemmSchedule schedule) {
+  if (schedule == GemmSchedule::kWgmma) return {90, true};
+  return schedule == GemmSchedule::kMma ? Target{80, false} : kBaseTarget;
+}
+
+// The schedules to take by default, best first: what activations have been made for, else f16 on tensor
+// cores, else what every target has.
+std::vector<GemmSchedule> shipped_order(Activations a_type) {
+  switch (a_type) {
+    case Activations::kF16: return {GemmSchedule::kWgmma, GemmSchedule::kMma};
+    case Activations::kQ8_1: return {GemmSchedule::kDp4a};
+    case Activations::kF32: break;
+  }
+  return {GemmSchedule::kMma, GemmSchedule::kWmmaMultiWarp};
+}
+
+}  // namespace
+
+// The variant with its tiles, where the device and the weights have what it needs.
+absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool aligned,
+                                                 GemmVariant variant) const {
+  const std::string name = detail::field_text(variant.schedule);
+  if (!device_.target.supports(target_of(variant.schedule))) {
+    return absl::FailedPreconditionError(str_cat("schedule ", name, " needs ",
+                                                 target_of(variant.schedule).to_string(),
+                                                 ", and the device is ", device_.target.to_string()));
+  }
+  if (kernel_of(shape, variant).copies_pieces() && !aligned) {
+    return absl::FailedPreconditionError(
+        str_cat("schedule ", name, " needs weights at a multiple of 16 bytes, and these are not"));
+  }
+  const bool any_tile_n = variant.schedule == GemmSchedule::kMma && variant.tile_n == 0;
+  if (has_tiles(variant.schedule) && variant.tile_m == 0)
+    variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  if (any_tile_n) variant.tile_n = 128;
+  while (true) {
+    const Gemm kernel = kernel_of(shape, variant);
+    if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;
+    const absl::Status shared = has_shared(kernel.launch_shape({}));
+    if (shared.ok()) return variant;
+    if (!any_tile_n || variant.tile_n == 32) return shared;
+    variant.tile_n /= 2;
+  }
+}
+
+absl::StatusOr<GemmChoice> DevicePolicy::choose(const GemmShape& shape, bool aligned,
+                                                const std::optional<GemmVariant>& call) const {
+  if (absl::Status s = shape.validate(); !s.ok()) return s;
+  const std::pair<std::string_view, const std::optional<GemmVariant>*> asked[] = {
+      {"the call", &call},
+      {"the executor", &gemm_overrides_.executor},
+      {"PTXGEN_GEMM", &gemm_overrides_.environment}};
+  for (const auto& [by, variant] : asked) {
+    if (!variant->has_value()) continue;
+    const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, **variant);
+    if (whole.ok()) return GemmChoice{*whole, str_cat(by, " asks for it")};
+    return absl::InvalidArgumentError(str_cat(by, " asks for ", (*variant)->to_string(), ", which ",
+                                              text_of_fields(shape),
+                                              " cannot have: ", view(whole.status().message())));
+  }
+  return shipped(shape, aligned);
+}
+
+absl::StatusOr<GemmChoice> DevicePolicy::shipped(const GemmShape& shape, bool aligned) const {
+  std::string refused;
+  absl::Status status;
+  for (const GemmSchedule schedule : shipped_order(shape.a_type)) {
+    const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, {.schedule = schedule});
+    if (whole.ok()) {
+      return GemmChoice{*whole, str_cat("shipped default for activations of type ",
+                                        detail::field_text(shape.a_type), refused)};
+    }
+    status = whole.status();
+    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", view(status.message()));
+  }
+  return status;
+}
+
+}  // namespace ptxgen

@@ -1,0 +1,38 @@
+#include "ptxgen/gemm_variant.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "src/runtime/field_text.h"
+
+namespace ptxgen {
+
+absl::StatusOr<GemmVariant> GemmVariant::parse(std::string_view text) {
+  return internal::parse_variant<GemmVariant>(text, "wgmma tile_m=64",
+                                              [](const GemmVariant& v) { return check_fields(v); });
+}
+
+std::string GemmVariant::to_string() const {
+  return internal::text_of_variant(*this);
+}
+
+absl::Status GemmShape::validate() const {
+  return check_fields(*this);
+}
+
+Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
+  return {.format = shape.format,
+          .k = shape.k,
+          .n = shape.n,
+          .schedule = variant.schedule,
+          .a_type = shape.a_type,
+          .tile_m = variant.tile_m,
+          .tile_n = variant.tile_n};
+}
+
+u32 narrowest_tile(GemmSchedule schedule, u32 m) {
+  const u32 least = schedule == GemmSchedule::kWgmma ? 8 : 16;
+  return std::clamp(std::bit_ceil(std::min(m, 128u)), least, 128u);
+}
+
+}  // namespace ptxgen

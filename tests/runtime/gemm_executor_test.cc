@@ -1,0 +1,248 @@
+// Matrix products of the executor, on the emulated device, or on CUDA device 0 when PTXGEN_TEST_DEVICE is
+// "cuda".
+#include "ptxgen/environment.h"
+#include "ptxgen/executor.h"
+#include "tests/kernels/harness.h"
+#include "tests/runtime/layer.h"
+#include "tests/support/catch.h"
+#include "tests/support/environment.h"
+
+namespace ptxgen {
+namespace {
+
+using testing::contains;
+using testing::near;
+using testing::ok;
+using testing::plain_product;
+using testing::random_values;
+using testing::random_weights;
+using testing::take;
+using testing::test_device;
+using testing::to_device;
+using testing::to_host;
+
+constexpr u32 kK = 512, kN = 37;
+
+ExecutorOptions untuned() {
+  ExecutorOptions options;
+  options.tuned = TuneRecords{};
+  return options;
+}
+
+// Weights and up to kRows rows of activations, prepared in every way.
+struct Setup {
+  static constexpr u32 kRows = 70;
+
+  explicit Setup(const ExecutorOptions& options = untuned(), Format format = Format::kQ4_K, u64 offset = 0)
+      : cache(test_device()),
+        executor(cache, options),
+        stream(test_device().default_stream()),
+        weights(random_weights(test_device(), format, kN, kK, 3, offset)),
+        values(random_values(kRows * kK, 4)),
+        a(to_device(test_device(), values, "a")),
+        c(take(test_device().allocate(kRows * kN * sizeof(float), "c"))),
+        int8(take(executor.make_activations(kK, kRows))),
+        half(take(executor.make_activations(kK, kRows, staged_order(format)))) {}
+
+  ProductInput input(Activations type, u32 m) {
+    if (type == Activations::kF32) return a.ptr<const f32>();
+    PreparedActivations& prepared = type == Activations::kF16 ? half : int8;
+    ok(executor.prepare_activations(stream, a.ptr<const f32, 16>(), m, prepared));
+    return prepared;
+  }
+  absl::StatusOr<GemmReport> run(Activations type, u32 m, const GemmCall& call = {}) {
+    const ProductInput rows = input(type, m);
+    return executor.gemm(stream, weights, rows, m, c.ptr<f32>(), call);
+  }
+  std::vector<float> results(u32 m) {
+    ok(test_device().synchronize());
+    std::vector<float> all = to_host(c);
+    all.resize(std::size_t{m} * kN);
+    return all;
+  }
+  std::string refusal(const absl::StatusOr<GemmReport>& report) {
+    REQUIRE_FALSE(report.ok());
+    return std::string(report.status().message());
+  }
+
+  KernelCache cache;
+  Executor executor;
+  Stream stream;
+  WeightMatrix weights;
+  std::vector<float> values;
+  Buffer a, c;
+  PreparedActivations int8, half;
+};
+
+TEST_CASE("a matrix product of any number of rows, of activations of every type", "[runtime][gemm][device]") {
+  Setup setup;
+  const std::vector<float> all = plain_product(setup.cache, setup.weights, setup.values);
+  const bool hopper = test_device().target().supports({90, true});
+  for (const u32 m : {1u, 2u, 15u, 16u, 17u, 33u, 65u, Setup::kRows}) {
+    const std::vector<float> expected(all.begin(), all.begin() + m * kN);
+    for (const Activations type : {Activations::kF32, Activations::kQ8_1, Activations::kF16}) {
+      CAPTURE(m, detail::field_text(type));
+      ok(setup.c.fill(0xee));
+      const GemmReport report = take(setup.run(type, m));
+      CHECK(near(setup.results(m), expected, type == Activations::kQ8_1 || m <= 16 ? 0.03f : 0.003f));
+      CHECK(report.kernels.size() == 1);
+      CHECK(report.scratch_bytes == 0);
+      if (type != Activations::kF16 && m <= 16) {
+        CHECK(contains(report.reason, "m is at most 16: "));
+      } else if (type == Activations::kQ8_1) {
+        CHECK(report.path == "dp4a");
+      } else if (hopper) {
+        const u32 tile = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
+        CHECK(report.path == (type == Activations::kF16 ? str_cat("wgmma tile_m=", tile)
+                                                        : str_cat("mma tile_m=", tile, " tile_n=128")));
+        CHECK(contains(report.reason, "shipped default for activations of type "));
+      }
+    }
+  }
+}
+
+TEST_CASE("a matrix product by what the call, the executor or the environment asks for",
+          "[runtime][gemm][device]") {
+  if (!test_device().target().supports({80, false})) return;
+  const auto report = [&](const ExecutorOptions& options, const GemmCall& call) {
+    Setup setup(options);
+    const GemmReport result = take(setup.run(Activations::kF32, 3, call));
+    CHECK(near(setup.results(3), plain_product(setup.cache, setup.weights,
+                                               {setup.values.begin(), setup.values.begin() + 3 * kK})));
+    return result;
+  };
+  ExecutorOptions options = untuned();
+  CHECK(contains(report(options, {}).reason, "m is at most 16"));
+  const testing::ScopedVariable variable(env::kGemm.name, "tiled tile_m=4");
+  CHECK(report(options, {}).path == "tiled tile_m=4");
+  CHECK(report(options, {}).reason == "PTXGEN_GEMM asks for it");
+  options.gemm = GemmVariant{.schedule = GemmSchedule::kWmma};
+  CHECK(report(options, {}).path == "wmma");
+  CHECK(report(options, {}).reason == "the executor asks for it");
+  const GemmReport by_call = report(options, {.variant = GemmVariant{.schedule = GemmSchedule::kMma}});
+  CHECK(by_call.path == "mma tile_m=16 tile_n=128");
+  CHECK(by_call.reason == "the call asks for it");
+  CHECK(by_call.kernels ==
+        std::vector<std::string>{"q4k_gemm k=512 n=37 schedule=mma a_type=f32 tile_m=16 tile_n=128"});
+}
+
+TEST_CASE("matrix products that cannot be had are refused, and say why", "[runtime][gemm]") {
+  Setup setup;
+  const auto asked = [&](const GemmVariant& variant, Activations type = Activations::kF32) {
+    return setup.refusal(setup.run(type, 20, {.variant = variant}));
+  };
+  CHECK(contains(asked({.schedule = GemmSchedule::kWgmma}), "the call asks for wgmma, which format=q4k"));
+  CHECK(contains(asked({.schedule = GemmSchedule::kWgmma}), "takes staged activations"));
+  CHECK(contains(asked({.schedule = GemmSchedule::kTiled, .tile_m = 64}), "there it is 1 to 16"));
+  CHECK(contains(asked({.schedule = GemmSchedule::kMma}, Activations::kQ8_1), "belong to dp4a"));
+
+  const ProductInput half = setup.input(Activations::kF16, 20);
+  const auto of = [&](const WeightMatrix& weights, u32 m) {
+    return setup.refusal(setup.executor.gemm(setup.stream, weights, half, m, setup.c.ptr<f32>()));
+  };
+  CHECK(contains(of(setup.weights, 21), "have 20 rows of 512 values; the product takes 21 of 512"));
+  CHECK(contains(of(setup.weights, 19), "staged with 20 rows"));
+  CHECK(contains(of(random_weights(test_device(), Format::kQ6_K, kN, kK, 3), 20),
+                 "staged in the order wide_runs, and weights of q6_K take narrow_runs"));
+  CHECK(
+      contains(std::string(setup.executor.gemv_batch(setup.stream, setup.weights, half, 1, setup.c.ptr<f32>())
+                               .status()
+                               .message()),
+               "prepared as f16, which gemm() takes"));
+  CHECK_FALSE(setup.executor.make_activations(96, 1, StagedOrder::kWideRuns).ok());
+  CHECK(take(setup.executor.gemm(setup.stream, setup.weights, DevicePtr<const f32>{}, 0, DevicePtr<f32>{}))
+            .kernels.empty());
+
+  const testing::ScopedVariable variable(env::kGemm.name, "fastest");
+  Executor confused(setup.cache, untuned());
+  CHECK(contains(setup.refusal(confused.gemm(setup.stream, setup.weights, setup.a.ptr<const f32>(), 20,
+                                             setup.c.ptr<f32>())),
+                 "PTXGEN_GEMM='fastest'"));
+}
+
+TEST_CASE("weights that are not at a multiple of 16 have matrix products too", "[runtime][gemm][device]") {
+  Setup setup(untuned(), Format::kQ6_K, 2);
+  REQUIRE_FALSE(setup.weights.aligned());
+  const GemmReport report = take(setup.run(Activations::kF32, 20));
+  CHECK(report.path == "wmma_multi_warp");
+  CHECK(contains(report.reason, "mma does not fit: schedule mma needs weights at a multiple of 16 bytes"));
+  CHECK(near(setup.results(20), plain_product(setup.cache, setup.weights,
+                                              {setup.values.begin(), setup.values.begin() + 20 * kK})));
+  CHECK(contains(setup.refusal(setup.run(Activations::kF16, 20)), "needs weights at a multiple of 16 bytes"));
+}
+
+TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
+  const auto path = [](Target target, Activations type, Format format = Format::kQ4_K) {
+    const DevicePolicy policy(DeviceProperties::of(target, DeviceKind::kCuda, 100), {}, {});
+    const auto choice = policy.choose(GemmShape{.format = format, .m = 512, .a_type = type}, true);
+    return choice.ok() ? choice->variant.to_string() : std::string(choice.status().message());
+  };
+  CHECK(path({75, false}, Activations::kF32) == "wmma_multi_warp");
+  CHECK(path({75, false}, Activations::kQ8_1) == "dp4a");
+  CHECK(contains(path({75, false}, Activations::kF16), "schedule mma needs sm_80"));
+  CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=128");
+  CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
+  // Less shared memory: a narrower tile.
+  CHECK(path({89, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
+  CHECK(path({120, false}, Activations::kF16, Format::kQ8_0) == "mma tile_m=128 tile_n=64");
+}
+
+TEST_CASE("prepared matrix products of any m compile nothing, and replay as they run",
+          "[runtime][gemm][device]") {
+  for (const Activations type : {Activations::kF32, Activations::kF16}) {
+    Setup setup;
+    const Stream stream = take(test_device().create_stream());
+    const GemmShape shape = {.n = kN, .k = kK, .m = Setup::kRows, .a_type = type};
+    std::vector<Preparation> needs = {shape, StageF16{kK, staged_order(Format::kQ4_K)}};
+    for (const absl::Status& status : setup.executor.prepare(needs)) ok(status);
+    const u64 compiles = setup.cache.stats().compiles + setup.cache.stats().from_disk;
+    for (const u32 m : {1u, 16u, 17u, 64u, Setup::kRows}) ok(setup.run(type, m).status());
+    CHECK(setup.cache.stats().compiles + setup.cache.stats().from_disk == compiles);
+
+    const auto product = [&] {
+      ProductInput input = setup.a.ptr<const f32>();
+      if (type == Activations::kF16) {
+        ok(setup.executor.prepare_activations(stream, setup.a.ptr<const f32, 16>(), Setup::kRows,
+                                              setup.half));
+        input = setup.half;
+      }
+      ok(setup.executor.gemm(stream, setup.weights, input, Setup::kRows, setup.c.ptr<f32>()).status());
+    };
+    ok(stream.begin_capture());
+    product();
+    const Graph graph = take(stream.end_capture());
+    for (const u64 seed : {4, 5}) {  // other activations through the same graph
+      const std::vector<float> values = random_values(Setup::kRows * kK, seed);
+      ok(setup.a.copy_from_host(values.data(), values.size() * sizeof(float)));
+      ok(setup.c.fill(0xee));
+      ok(graph.launch(stream));
+      ok(stream.synchronize());
+      const std::vector<float> replayed = setup.results(Setup::kRows);
+      ok(setup.c.fill(0xee));
+      product();
+      ok(stream.synchronize());
+      CHECK(setup.results(Setup::kRows) == replayed);
+      CHECK(near(replayed, plain_product(setup.cache, setup.weights, values), 0.003f));
+    }
+
+    // What was not prepared is refused, and the recording goes on.
+    const WeightMatrix other = random_weights(test_device(), Format::kQ4_K, 5, kK, 8);
+    ok(stream.begin_capture());
+    const auto refused = setup.executor.gemm(stream, other, setup.a.ptr<const f32>(), 40, setup.c.ptr<f32>());
+    CHECK(contains(setup.refusal(refused), "with Executor::prepare()"));
+    ok(stream.end_capture().status());
+  }
+}
+
+TEST_CASE("variants of matrix products are read as they are written", "[runtime][gemm]") {
+  for (const GemmVariant& variant :
+       {GemmVariant{}, GemmVariant{GemmSchedule::kWgmma, 64}, GemmVariant{GemmSchedule::kMma, 32, 64},
+        GemmVariant{GemmSchedule::kDp4a}}) {
+    CHECK(take(GemmVariant::parse(variant.to_string())) == variant);
+  }
+  for (const char* bad : {"", "tile_m=8", "mma 8", "mma tile_m=129", "wgmma tile_k=3"})
+    CHECK_FALSE(GemmVariant::parse(bad).ok());
+}
+
+}  // namespace
+}  // namespace ptxgen
