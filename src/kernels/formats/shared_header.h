@@ -45,10 +45,12 @@ class SharedHeader {
     const Reg<u32> bits = piece(first_ + index_of(Offset));
     return cvt<u16>(kPiece == 4 && Offset % 4 == 2 ? bits >> 16 : bits);
   }
+  // `further` by whole pieces is the same byte of a later one.
   template <std::size_t Offset>
-  Reg<s8> byte(const Reg<u32>& index) const {
-    const Reg<u32> bits = piece(first_ + index_of(Offset) + index / kPiece);
-    return cvt<s8>(bits >> (index % kPiece * 8u));
+  Reg<s8> byte(const Reg<u32>& index, u32 further) const {
+    const Reg<u32> near = index + further % kPiece;
+    const Reg<u32> bits = piece(first_ + (index_of(Offset) + further / kPiece) + near / kPiece);
+    return cvt<s8>(bits >> (near % kPiece * 8u));
   }
 
  private:
@@ -104,7 +106,7 @@ Reg<f16> header_f16(const SharedHeader<F, Block>& block) {
 }
 template <std::size_t Offset, class F, class Block>
 Reg<s8> header_s8(const SharedHeader<F, Block>& block, const Reg<u32>& index, u32 further) {
-  return block.template byte<Offset>(index + further);
+  return block.template byte<Offset>(index, further);
 }
 template <class F, class Block>
 const Block& quants_of(const SharedHeader<F, Block>& block) {
