@@ -326,12 +326,21 @@ class Ptr {
  private:
   template <class Integer>
   Element advance(const In<Integer>& index) const {
-    const detail::Input inputs[] = {
-        index.input(), detail::literal<Integer>(sizeof(T)), {{0, base_, Operand::Form::kValue}, kernel_}};
-    constexpr Op op = sizeof(Integer) == sizeof(Index) ? Op::mad_lo : Op::mad_wide;
-    return Element(kernel_,
-                   detail::emit(op, type_of<Integer>, Type::kNone, {}, inputs, 3, index.where(), kernel_),
-                   offset_);
+    constexpr bool kIsWide = sizeof(Integer) < sizeof(Index);
+    const detail::Input base = {{0, base_, Operand::Form::kValue}, kernel_};
+    const auto emit = [&](Op op, std::initializer_list<detail::Input> inputs) {
+      return detail::emit(op, type_of<Integer>, Type::kNone, {}, inputs.begin(),
+                          static_cast<u32>(inputs.size()), index.where(), kernel_);
+    };
+    const auto moved = [&](ValueId to) { return Element(kernel_, to, offset_); };
+    if constexpr (!kIsWide && sizeof(T) == 1) return moved(emit(Op::add, {index.input(), base}));
+    if constexpr (sizeof(Integer) == 8 && std::has_single_bit(sizeof(T))) {  // GPUs multiply 32 bits
+      const ValueId scaled =
+          emit(Op::shl, {index.input(), detail::literal<u32>(std::countr_zero(sizeof(T)))});
+      return moved(emit(Op::add, {{{0, scaled, Operand::Form::kValue}, kernel_}, base}));
+    }
+    return moved(emit(kIsWide ? Op::mad_wide : Op::mad_lo,
+                      {index.input(), detail::literal<Integer>(sizeof(T)), base}));
   }
 
   KernelBuilder* kernel_;

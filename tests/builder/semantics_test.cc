@@ -57,6 +57,39 @@ TEST_CASE("values nobody uses are not printed, effects always", "[builder]") {
         "  ret;\n");
 }
 
+TEST_CASE("an index of 64 bits is shifted where the size of an element allows it, and bytes are added",
+          "[builder]") {
+  CHECK(instructions([](KernelBuilder& k) {
+          const auto out = k.param(&Args::out);
+          const Reg<u32> tid = k.tid_x();
+          const Reg<u64> index = cvt<u64>(tid);
+          st_global(out + index, tid);
+          st_global(at<u8>(out) + index, cvt<u8>(tid));
+          st_global(out + tid, tid);
+        }) ==
+        "  mov.u32 %r1, %tid.x;\n"
+        "  cvt.u64.u32 %rd1, %r1;\n"
+        "  shl.b64 %rd2, %rd1, 2;\n"
+        "  ld.param.u64 %rd3, [out];\n"
+        "  add.u64 %rd4, %rd2, %rd3;\n"
+        "  st.global.u32 [%rd4], %r1;\n"
+        "  add.u64 %rd5, %rd1, %rd3;\n"
+        "  cvt.u8.u32 %rs1, %r1;\n"
+        "  st.global.u8 [%rd5], %rs1;\n"
+        "  mad.wide.u32 %rd6, %r1, 4, %rd3;\n"
+        "  st.global.u32 [%rd6], %r1;\n"
+        "  ret;\n");
+  constexpr u64 kIndex = 2;
+  CHECK(results(
+            [](KernelBuilder& k) {
+              const Reg<u64> index = cvt<u64>(k.tid_x()) + kIndex;
+              const auto in = k.param(&Args::in);
+              st_global(k.param(&Args::out), ld_global(in + index));
+              st_global(k.param(&Args::out) + 1, cvt<u32>(ld_global(at<u8>(in) + index * 2)));
+            },
+            2) == std::vector<u32>{33, 22});
+}
+
 TEST_CASE("equal values are one within a gap, and two across an effect", "[builder]") {
   CHECK(instructions([](KernelBuilder& k) {
           auto p = k.param(&Args::out);
