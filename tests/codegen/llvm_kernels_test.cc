@@ -146,8 +146,10 @@ void check_assembly(const std::vector<Work>& all) {
 
 void check_results(const std::vector<Work>& all) {
   for (const auto& [kernel, target] : all) {
-    // From there on LLVM 20 and later pack registers that nothing has written, which the emulator refuses.
+    // From there on LLVM 22 packs registers that nothing has written, which the emulator refuses.
     if (target.sm >= 100) continue;
+    const LaunchShape shape = kernel->launch_shape(kernel->default_arguments());
+    if (shape.dynamic_shared_bytes > limits(target).shared_bytes_per_cta()) continue;  // for larger GPUs
     const Device device = take(Device::open({.choice = DeviceChoice::kEmulator, .emulator_target = target}));
     KernelCache direct(device), through_llvm(device, {.codegen = Codegen::kLlvm});
     CAPTURE(kernel->text(), target.to_string());
