@@ -152,4 +152,19 @@ TEST_CASE("every pure row computes through LLVM what the direct generator's text
   }
 }
 
+TEST_CASE("a product and a sum stay two instructions through LLVM, each rounded", "[llvm]") {
+  const absl::StatusOr<Kernel> kernel = build([](KernelBuilder& k) {
+    const auto in = k.param(&Args::in);
+    const auto value = [&](u32 i) { return bitcast<f32>(ld_global(in + i)); };
+    const Reg<f32> a = value(0), b = value(1), c = value(2);
+    st_global(k.param(&Args::out), bitcast<u32>(a * b + c));
+  });
+  REQUIRE(kernel.ok());
+  const absl::StatusOr<std::string> ptx = compile(absl::MakeConstSpan(&*kernel, 1));
+  REQUIRE(ptx.ok());
+  CHECK(absl::StrContains(*ptx, "mul.rn.f32"));
+  CHECK(absl::StrContains(*ptx, "add.rn.f32"));
+  CHECK_FALSE(absl::StrContains(*ptx, "fma"));
+}
+
 }  // namespace ptxgen::testing
