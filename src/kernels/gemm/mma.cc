@@ -78,6 +78,7 @@ class MmaKernel {
 
   void build() {
     parts::launch_dependents(k_);
+    k_.if_(k_.tid_x() < 32u, [&] { weights_.init(); });
     copy_chunk(k_.constant<u32>(0), std::min(g_.k, kChunkValues));
     parts::wait_for_predecessor(k_);
     if (!staged()) {

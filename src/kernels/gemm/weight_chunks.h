@@ -44,6 +44,7 @@ class WeightChunks {
 
   // What a lane has of a block in each of its rows.
   struct Lane {
+    PairSelectors pairs;
     std::vector<typename F::template Raw<W>> raws;
     std::vector<HalfScales<F>> scales;
   };
@@ -56,8 +57,17 @@ class WeightChunks {
         layout_(g.format, g.k),
         weights_(weights),
         first_n_(first_n),
+        lane_(lane),
+        pairs_(k.shared<u32, 8>(2 * 32)),
         place_(F::template place<W>(lane & 3u)),
         lane_row_(lane >> 2) {}
+
+  // By the first warp, before a barrier of the CTA and the first load(). Selectors come from memory, each
+  // lane its own, because an assembler keeps what is the same in all lanes in uniform registers, and copies
+  // it before each use: an instruction for every two weights.
+  void init() const {
+    st_shared_v2(pairs_of_lane(), {k_.constant<u32>(kPairSelectors[0]), k_.constant<u32>(kPairSelectors[1])});
+  }
 
   // Starts copies of `values` values of a chunk of `rows` rows, by thread `thread` of `threads`: the 16-byte
   // pieces that they touch, as far as the matrix reaches. Rows past the last are that one again; their sums
@@ -89,7 +99,7 @@ class WeightChunks {
   // on.
   Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, const Reg<u32>& block,
             const Reg<u32>& first, u32 rows) const {
-    Lane lane;
+    Lane lane{ld_shared_v2(pairs_of_lane()), {}, {}};
     for (u32 r = 0; r < rows; ++r) {
       const Reg<u32> row = first + lane_row_ + 8 * r;
       Reg<u32> offset = row * layout_.pitch + block * kInfo.block_bytes;
@@ -113,10 +123,11 @@ class WeightChunks {
   }
 
  private:
+  SharedPtr<u32, 8> pairs_of_lane() const { return assume_aligned<8>(pairs_ + lane_ * 2u); }
   Reg<u32> row_of(const Reg<u32>& row) const { return (min)(first_n_ + row, g_.n - 1); }
   std::array<Reg<f16x2>, 2> four(const Lane& lane, u32 row, u32 step) const {
     const auto part = F::decode(lane.raws[row], place_, formats::Packing::kInPlace);
-    return lane.scales[row].four(kOf.run(step), part.runs[kOf.run(step)].q[kOf.word(step)]);
+    return lane.scales[row].four(kOf.run(step), part.runs[kOf.run(step)].q[kOf.word(step)], lane.pairs);
   }
 
   KernelBuilder& k_;
@@ -124,6 +135,8 @@ class WeightChunks {
   const ChunkLayout layout_;
   const GlobalPtr<const std::byte, 16> weights_;
   const Reg<u32> first_n_;
+  const Reg<u32> lane_;
+  const SharedPtr<u32, 8> pairs_;
   const typename F::Place place_;
   const Reg<u32> lane_row_;
 };

@@ -107,10 +107,12 @@ class WgmmaKernel {
       slabs_.init(kConsumers / 32);
       chunks_.init(kConsumers / 32, kCopiers);
     });
+    k_.if_(thread_ < 32u, [&] { weights_.init(); });
     clear_missing_groups();
     k_.bar_sync(0);
+    const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
     k_.if_(
-        thread_ < kConsumers, [&] { consume(); },
+        warpgroup < 2u, [&] { consume(); },
         [&] {
           k_.if_(
               thread_ < kConsumers + kCopiers, [&] { copy_weights(); },
@@ -167,20 +169,21 @@ class WgmmaKernel {
 
   void consume() const {
     const std::unique_ptr<Sums> sums = make_sums(k_, s_.columns);
-    parts::Ring::Cursor chunk = chunks_.cursor(), slab = slabs_.cursor(), done = slabs_.cursor();
+    parts::Ring::Cursor chunk = chunks_.cursor(), slab = slabs_.cursor();
+    Var<u32> before = k_.var<u32>(0u);
     k_.for_(0u, whole_chunks(), 1,
-            [&](const Reg<u32>& i) { add_chunk(i, kChunkValues, i > 0u, chunk, slab, done, *sums); });
+            [&](const Reg<u32>& i) { add_chunk(i, kChunkValues, i > 0u, chunk, slab, before, *sums); });
     if (rest()) {
       const Pred later = k_.constant<u32>(whole_chunks()) > 0u;
-      add_chunk(k_.constant<u32>(whole_chunks()), rest(), later, chunk, slab, done, *sums);
+      add_chunk(k_.constant<u32>(whole_chunks()), rest(), later, chunk, slab, before, *sums);
     }
     k_.wgmma_wait_group(0);
     store(*sums);
   }
 
-  // `later`: slabs have been multiplied before.
+  // `later`: a slab has been multiplied before, from stage `before`.
   void add_chunk(const Reg<u32>& chunk, u32 values, const Pred& later, parts::Ring::Cursor& from,
-                 parts::Ring::Cursor& slab, parts::Ring::Cursor& done, Sums& sums) const {
+                 parts::Ring::Cursor& slab, Var<u32>& before, Sums& sums) const {
     const u32 slabs = (values + kSlabValues - 1) / kSlabValues;
     std::optional<typename Chunks::Lane> own;
     chunks_.wait_full(from);
@@ -201,20 +204,18 @@ class WgmmaKernel {
         from.advance();
       }
       multiply(a, slab, sums);
-      const auto free = [&] {
-        slabs_.release(done, lane_);
-        done.advance();
-      };
       if (i > 0) {
-        free();
+        slabs_.release(before, lane_);
       } else {
-        k_.if_(later, free);
+        k_.if_(later, [&] { slabs_.release(before, lane_); });
       }
+      before = slab.stage();
+      slab.advance();
     }
   }
 
   // Starts the multiplications of a slab, and waits for those of the one before.
-  void multiply(const std::vector<A>& a, parts::Ring::Cursor& slab, Sums& sums) const {
+  void multiply(const std::vector<A>& a, const parts::Ring::Cursor& slab, Sums& sums) const {
     slabs_.wait_full(slab);
     const MatrixDescriptor<f16> b(at<f16>(slabs_.stage(slab.stage())),
                                   {.leading_bytes = kOctetBytes, .stride_bytes = kGroupBytes});
@@ -222,7 +223,6 @@ class WgmmaKernel {
     for (u32 step = 0; step < a.size(); ++step) sums.add(a[step], b.advance(step * 2 * kOctetBytes));
     k_.wgmma_commit_group();
     k_.wgmma_wait_group(1);
-    slab.advance();
   }
 
   void store(const Sums& sums) const {

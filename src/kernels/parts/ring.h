@@ -76,9 +76,10 @@ class Ring {
   void wait_empty(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity()); }
   void wait_full(const Cursor& c) const { k_.mbarrier_wait_parity(full_ + c.stage(), c.parity()); }
   // By whole warps, when no lane will read the stage again.
-  void release(const Cursor& c, const Reg<u32>& lane) const {
+  void release(const Cursor& c, const Reg<u32>& lane) const { release(c.stage(), lane); }
+  void release(const Reg<u32>& s, const Reg<u32>& lane) const {
     k_.bar_warp_sync(0xffffffffu);
-    k_.if_(lane == 0u, [&] { mbarrier_arrive(empty_ + c.stage()); });
+    k_.if_(lane == 0u, [&] { mbarrier_arrive(empty_ + s); });
   }
 
  private:
