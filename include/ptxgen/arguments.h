@@ -67,9 +67,14 @@ requires(!std::same_as<T, pred>)  // PTX has no parameters of type .pred
   return Argument<Owner, T, std::nullptr_t>{name, member, Direction::kScalar, nullptr, nullptr};
 }
 
+template <class Owner>
+constexpr auto tensor_map(std::string_view name, TensorMap Owner::*member) {
+  return Argument<Owner, TensorMap, std::nullptr_t>{name, member, Direction::kScalar, nullptr, nullptr};
+}
+
 namespace detail {
 template <class T>
-struct ArgumentTraits {  // a scalar
+struct ArgumentTraits {  // a scalar, or a TensorMap
   static constexpr Type kType = type_of<T>;
   static constexpr std::size_t kAlign = alignof(T);
   static constexpr bool kIsPointer = false;

@@ -28,6 +28,7 @@
 #include "ptxgen/export.h"
 #include "ptxgen/launch_shape.h"
 #include "ptxgen/target.h"
+#include "ptxgen/tensor_map.h"
 
 namespace ptxgen {
 
@@ -145,6 +146,10 @@ class PTXGEN_API Device {
   absl::StatusOr<Module> load(const Image& image) const;
   // Both.
   absl::StatusOr<Module> load_module(std::string_view ptx) const;
+
+  // What tensor copies on this device need to know of `tensor`, checked against TiledTensor::validate().
+  // Needs sm_90; the bits are this device's alone.
+  absl::StatusOr<TensorMap> encode_tensor_map(const TiledTensor& tensor) const;
 
   // Waits for everything given to the device by this process.
   absl::Status synchronize() const;
@@ -329,6 +334,7 @@ struct FunctionInfo {
   std::uint64_t static_shared_bytes = 0;  // for each CTA
   std::uint64_t local_bytes = 0;          // for each thread: spills and local arrays
   std::uint32_t max_threads = 0;          // the largest CTA that can be launched
+  Dim3 cluster = {};                      // the cluster that every launch has; {1, 1, 1}: the launch says
   // The sizes of the parameters in order; nothing where the driver is too old to tell (before 12.4).
   std::optional<std::vector<std::uint32_t>> param_bytes;
 };
@@ -349,6 +355,8 @@ struct LaunchOptions {
   // Programmatic dependent launch: start while the kernel before it in the stream still runs; the kernel
   // itself waits, with griddepcontrol.wait, where it needs that one's results. Needs sm_90.
   bool programmatic_dependent_launch = false;
+  // Clusters of more than 8 CTAs, up to 16, which not every GPU runs.
+  bool non_portable_cluster = false;
 };
 
 // An entry of a module; a shared handle.

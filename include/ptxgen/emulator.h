@@ -26,6 +26,7 @@
 #include "ptxgen/export.h"
 #include "ptxgen/launch_shape.h"
 #include "ptxgen/target.h"
+#include "ptxgen/tensor_map.h"
 
 namespace ptxgen::emulator {
 
@@ -49,6 +50,9 @@ struct EntryInfo {
   std::optional<Dim3> required_threads;  // .reqntid
   std::uint32_t min_ctas_per_sm = 0;     // .minnctapersm; 0 when absent
   std::uint32_t max_registers = 0;       // .maxnreg; 0 when absent
+  std::optional<Dim3> required_cluster;  // .reqnctapercluster
+  std::uint32_t max_cluster_ctas = 0;    // .maxclusterrank; 0 when absent
+  bool explicit_cluster = false;         // .explicitcluster: the launch or .reqnctapercluster gives a cluster
   std::size_t static_shared_bytes = 0;   // all .shared variables with a size that the entry uses or declares
 };
 
@@ -147,6 +151,8 @@ struct LaunchConfig {
   Dim3 block;
   std::uint64_t dynamic_shared_bytes = 0;
   absl::Span<const std::byte> params;  // every parameter at its ParamInfo::offset
+  Dim3 cluster = {};                   // CTAs of a cluster; {1, 1, 1}: what .reqnctapercluster says
+  bool non_portable_cluster = false;   // more than 8 of them
 };
 
 // A register at one moment: "%r1", "b32". Of 128 bits, `high` holds the upper half.
@@ -245,6 +251,10 @@ struct LaunchStats {
   std::uint64_t shared_bytes_read = 0, shared_bytes_written = 0;
   std::optional<Profile> profile;  // with Options::profile
 };
+
+// What tensor copies of the emulator read: the 128 bytes that a kernel gets as its parameter. A tensor of
+// which it is not known how a GPU lays it out in shared memory is refused.
+PTXGEN_API absl::StatusOr<TensorMap> encode_tensor_map(const TiledTensor& tensor);
 
 // Runs `entry` over the whole grid and returns when it has finished. A launch that no device would accept is
 // refused with kInvalidArgument (kNotFound for the entry); a fault of the kernel is kAborted, and its message

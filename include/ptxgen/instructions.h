@@ -47,6 +47,7 @@ PTXGEN_RESOLVE(parity, ::ptxgen::u32)
 PTXGEN_RESOLVE(upto4, ::ptxgen::u32)
 PTXGEN_RESOLVE(upto8, ::ptxgen::u32)
 PTXGEN_RESOLVE(upto16, ::ptxgen::u32)
+PTXGEN_RESOLVE(cta_rank, ::ptxgen::u32)
 #undef PTXGEN_RESOLVE
 #define PTXGEN_WIDEN(narrow, wide)         \
   template <class D>                       \
@@ -168,10 +169,21 @@ PTXGEN_COPY_ADDRESS(shared_in16, kShared, 16, false)
 PTXGEN_COPY_ADDRESS(shared_out4, kShared, 4, true)
 PTXGEN_COPY_ADDRESS(shared_out8, kShared, 8, true)
 PTXGEN_COPY_ADDRESS(shared_out16, kShared, 16, true)
+PTXGEN_COPY_ADDRESS(shared_in128, kShared, 128, false)
+PTXGEN_COPY_ADDRESS(shared_out128, kShared, 128, true)
+PTXGEN_COPY_ADDRESS(cluster_out16, kSharedCluster, 16, true)
 #undef PTXGEN_COPY_ADDRESS
 template <class T, class D>
 struct Parameter<Rule::mbarrier, T, D> {
   using type = SharedPtr<MBarrier>;
+};
+template <class T, class D>
+struct Parameter<Rule::cluster_mbarrier, T, D> {
+  using type = ClusterSharedPtr<MBarrier>;
+};
+template <class T, class D>
+struct Parameter<Rule::tensor_map, T, D> {
+  using type = TensorMapPtr;
 };
 template <Rule R, class T, class D>
   requires(count_of(R) == 1) && requires { typename resolve_t<R, T, D>; }
@@ -183,8 +195,9 @@ template <Rule R, class T, class D>
 struct Parameter<R, T, D> {
   using type = Group<resolve_t<R, T, D>, count_of(R)>;
 };
-template <class T, class D>
-struct Parameter<Rule::imm, T, D> {
+template <Rule R, class T, class D>
+  requires(R == Rule::imm || R == Rule::maxnreg)
+struct Parameter<R, T, D> {
   using type = Literal;
 };
 template <Rule R, class T, class D = void>
@@ -267,19 +280,14 @@ auto call_on(SourceLocation where, KernelBuilder* kernel, const Ins&... ins) {
 }
 
 // The state space of a row's first operand.
+template <Rule R, Rule... Rs>
+consteval Space space_of(RuleList<R, Rs...>) {
+  static_assert(R == Rule::global || R == Rule::shared || R == Rule::shared_cluster);
+  return R == Rule::global ? Space::kGlobal : R == Rule::shared ? Space::kShared : Space::kSharedCluster;
+}
 template <class Row>
-struct SpaceOf;
-template <class Row>
-  requires std::same_as<typename Row::Operands, RuleList<Rule::global>> ||
-           std::same_as<typename Row::Operands, RuleList<Rule::global, Rule::V>>
-struct SpaceOf<Row> {
-  static constexpr Space value = Space::kGlobal;
-};
-template <class Row>
-  requires std::same_as<typename Row::Operands, RuleList<Rule::shared>> ||
-           std::same_as<typename Row::Operands, RuleList<Rule::shared, Rule::V>>
-struct SpaceOf<Row> {
-  static constexpr Space value = Space::kShared;
+struct SpaceOf {
+  static constexpr Space value = space_of(typename Row::Operands{});
 };
 
 // Whether `N` elements of T can be moved at once through a pointer of this alignment: at most 16 bytes.
@@ -411,8 +419,8 @@ void store_fragment(const P& p, const F& fragment, const In<u32>& stride, Layout
   emit(O, type_of<typename F::value_type>, Type::kNone, modifiers, inputs, F::kRegisters + 2, where, p.kernel());
 }
 
-template <class Row, class F, class T, std::size_t Align>
-concept FragmentMemory = std::same_as<typename F::value_type, std::remove_const_t<T>> &&
+template <class Row, class F, Space S, class T, std::size_t Align>
+concept FragmentMemory = S != Space::kSharedCluster && std::same_as<typename F::value_type, std::remove_const_t<T>> &&
                          Row::kTypes.contains(type_of<std::remove_const_t<T>>) && Align % F::kAlign == 0;
 
 constexpr Modifiers with_layouts(Layout a, Layout b) {
@@ -588,10 +596,12 @@ constexpr Modifiers with_scope(Scope scope) {
   }
 #define PTXGEN_ATOM(id, method, ...)                      \
   PTXGEN_ATOMIC(id, atom_global_##method, kGlobal) \
-  PTXGEN_ATOMIC(id, atom_shared_##method, kShared)
+  PTXGEN_ATOMIC(id, atom_shared_##method, kShared) \
+  PTXGEN_ATOMIC(id, atom_shared_cluster_##method, kSharedCluster)
 #define PTXGEN_RED(id, method, ...)                      \
   PTXGEN_ATOMIC(id, red_global_##method, kGlobal) \
-  PTXGEN_ATOMIC(id, red_shared_##method, kShared)
+  PTXGEN_ATOMIC(id, red_shared_##method, kShared) \
+  PTXGEN_ATOMIC(id, red_shared_cluster_##method, kSharedCluster)
 #define PTXGEN_ATOMIC2(id, method, space)                                                                     \
   template <class T, std::size_t Align>                                                                       \
     requires(detail::rows::id##_row::kTypes.contains(type_of<T>)) && detail::Movable<T, Align, 1>             \
@@ -602,7 +612,8 @@ constexpr Modifiers with_scope(Scope scope) {
   }
 #define PTXGEN_ATOM2(id, method, ...)                      \
   PTXGEN_ATOMIC2(id, atom_global_##method, kGlobal) \
-  PTXGEN_ATOMIC2(id, atom_shared_##method, kShared)
+  PTXGEN_ATOMIC2(id, atom_shared_##method, kShared) \
+  PTXGEN_ATOMIC2(id, atom_shared_cluster_##method, kSharedCluster)
 #define PTXGEN_PREFETCH(id, method, ...)                                                                             \
   template <class T, std::size_t Align>                                                                       \
   void method(const GlobalPtr<T, Align>& p, SourceLocation where = SourceLocation::current()) {               \
@@ -633,6 +644,21 @@ constexpr Modifiers with_scope(Scope scope) {
   inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c, PTXGEN_IN(id, 3) e, \
                      PTXGEN_IN(id, 4) f, SourceLocation where = SourceLocation::current()) {         \
     return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e, f);        \
+  }
+#define PTXGEN_AD6(id, method, ...)                                                                  \
+  inline auto method(PTXGEN_IN(id, 0) a, PTXGEN_IN(id, 1) b, PTXGEN_IN(id, 2) c, PTXGEN_IN(id, 3) e, \
+                     PTXGEN_IN(id, 4) f, PTXGEN_IN(id, 5) g,                                         \
+                     SourceLocation where = SourceLocation::current()) {                             \
+    return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e, f, g);     \
+  }
+// The same address in another CTA of the cluster.
+#define PTXGEN_MAPA(id, method, ...)                                                            \
+  template <class T, std::size_t Align>                                                         \
+  ClusterSharedPtr<T, Align> method(const SharedPtr<T, Align>& p, const In<u32>& rank,          \
+                                    SourceLocation where = SourceLocation::current()) {         \
+    const detail::Input inputs[] = {{{0, p.base(), Operand::Form::kValue}, p.kernel()}, rank.input()}; \
+    return {p.kernel(),                                                                         \
+            detail::emit(Op::id, Type::kNone, Type::kNone, {}, inputs, 2, where, p.kernel()), p.offset()}; \
   }
 #define PTXGEN_LDMATRIX(id, method, ...)                                                               \
   template <class T, std::size_t Align>                                                                \
@@ -673,7 +699,7 @@ constexpr Modifiers with_scope(Scope scope) {
 #define PTXGEN_WMMA_LOAD(matrix, element, id, method, spelling, ...)                                                   \
   template <Layout L, Space S, class T, std::size_t Align,                                                             \
             class F = WmmaFragment<Matrix::matrix, element, PTXGEN_SHAPE(spelling) __VA_OPT__(, ) __VA_ARGS__>>        \
-    requires detail::FragmentMemory<detail::rows::id##_row, F, T, Align>                                               \
+    requires detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>                                               \
   F method(const Ptr<S, T, Align>& p, const In<u32>& stride, SourceLocation where = SourceLocation::current()) {       \
     return detail::load_fragment<Op::id, detail::rows::id##_row, F>(p, stride, L, where);                              \
   }
@@ -686,7 +712,7 @@ constexpr Modifiers with_scope(Scope scope) {
 #define PTXGEN_WMMA_STORE(id, method, kind, types, results, operands, spelling, ...)                                   \
   template <Layout L, Space S, class T, std::size_t Align,                                                             \
             class F = WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>>                                             \
-    requires(!std::is_const_v<T>) && detail::FragmentMemory<detail::rows::id##_row, F, T, Align>                       \
+    requires(!std::is_const_v<T>) && detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>                       \
   void method(const Ptr<S, T, Align>& p, const WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>& d,                 \
               const In<u32>& stride, SourceLocation where = SourceLocation::current()) {                               \
     detail::store_fragment<Op::id>(p, d, stride, L, where);                                                            \

@@ -37,7 +37,7 @@ enum class Kind : u8 {
   Atomic,
   Convergent,      // exchanges between the lanes of a warp
   Aligned,         // the same by all 32 lanes together: tensor cores
-  Warpgroup,       // the same by all four warps of a warpgroup: wgmma
+  Warpgroup,       // the same by all four warps of a warpgroup: wgmma, setmaxnreg
   Barrier,         // every thread of the CTA must arrive
   CountedBarrier,  // as many threads as it says
   Fence,
@@ -69,11 +69,12 @@ enum class Rule : u16 {
   bf16,
   f16x2,
   f32,
-  imm,     // a u32 that PTX takes as a literal only
-  symbol,  // a parameter or shared array
-  global,  // an address in global memory ...
-  shared,  // ... in shared memory ...
-  addr,    // ... in the space that the modifiers say
+  imm,             // a u32 that PTX takes as a literal only
+  symbol,          // a parameter or shared array
+  global,          // an address in global memory ...
+  shared,          // ... in shared memory ...
+  shared_cluster,  // ... in the shared memory of any CTA of the cluster ...
+  addr,            // ... in the space that the modifiers say
   // The same of an asynchronous copy: a multiple of so many bytes, read (in) or written (out).
   global_in4,
   global_in8,
@@ -83,7 +84,12 @@ enum class Rule : u16 {
   shared_out4,
   shared_out8,
   shared_out16,
-  mbarrier,  // the address of an MBarrier
+  shared_in128,
+  shared_out128,
+  cluster_out16,
+  tensor_map,        // the address of a TensorMap
+  cluster_mbarrier,  // the address of an MBarrier of any CTA of the cluster ...
+  mbarrier,          // ... of the CTA's own
   // A u32 whose literals are checked; see literal_range.
   arrivals,
   tx_bytes,
@@ -92,6 +98,8 @@ enum class Rule : u16 {
   upto4,
   upto8,
   upto16,
+  cta_rank,
+  maxnreg,  // a literal only
 };
 // `count` registers that PTX writes as one operand, in braces: a fragment of a matrix.
 constexpr Rule group(Rule element, u8 count) {
@@ -123,8 +131,8 @@ struct RowTypes {
   constexpr RowTypes(TypeSet to, TypeSet from) : t(from), d(to) {}
 };
 
-enum class Space : u8 { kGlobal, kShared };
-enum class Scope : u8 { kCta, kGpu, kSys };
+enum class Space : u8 { kGlobal, kShared, kSharedCluster };
+enum class Scope : u8 { kCta, kCluster, kGpu, kSys };
 
 // Cache operators (PTX ISA 9.7.9 "Cache Operators"); kCs marks data that is used once.
 enum class CacheOp : u8 { kNone, kCa, kCg, kCs };
@@ -216,7 +224,7 @@ struct Value {
 
 struct Parameter {
   std::string name;
-  Type type = Type::kNone;
+  Type type = Type::kNone;  // kNone: a TensorMap
 };
 
 struct SharedArray {
@@ -230,6 +238,7 @@ struct LaunchBounds {
   u32 maxntid[3] = {0, 0, 0};
   u32 minnctapersm = 0;
   u32 maxnreg = 0;
+  u32 cluster[3] = {0, 0, 0};  // PTX ISA 11.4, "Cluster Dimension Directives"
 };
 
 struct Kernel {

@@ -44,7 +44,7 @@ class PTXGEN_API KernelBuilder {
   template <class Args>
   void declare_parameters(SourceLocation where = SourceLocation::current());
 
-  // The value of an argument: a GlobalPtr for a DevicePtr, else a Reg.
+  // The value of an argument: a GlobalPtr for a DevicePtr, a TensorMapPtr for a TensorMap, else a Reg.
   template <class Args, class T>
   auto param(T Args::*member, SourceLocation where = SourceLocation::current());
 
@@ -98,11 +98,17 @@ class PTXGEN_API KernelBuilder {
   // (mbarrier.try_wait), else it polls (mbarrier.test_wait).
   void mbarrier_wait_parity(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
                             SourceLocation where = SourceLocation::current());
+  // The same at cluster scope, where threads of other CTAs arrive.
+  void mbarrier_wait_parity_cluster(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
+                                    SourceLocation where = SourceLocation::current());
 
   // Performance directives (PTX ISA 11.4). Block extents beyond maxntid are refused at launch.
   void maxntid(u32 x, u32 y = 1, u32 z = 1, SourceLocation where = SourceLocation::current());
   void minnctapersm(u32 ctas, SourceLocation where = SourceLocation::current());
   void maxnreg(u32 registers, SourceLocation where = SourceLocation::current());
+  // CTAs of a cluster, which run at the same time and reach each other's shared memory. A launch has these
+  // (LaunchShape::cluster) or says nothing.
+  void cluster(u32 x, u32 y = 1, u32 z = 1, SourceLocation where = SourceLocation::current());
 
   // Instructions without a value operand: tid_x(), bar_sync(0), activemask() ... see instruction_table.inc.
 #define PTXGEN_TYPES(id) detail::rows::id##_row
@@ -140,6 +146,8 @@ class PTXGEN_API KernelBuilder {
   ValueId append(Instruction& instruction, const Operand* operands, Kind kind);
   ValueId shared_array(u64 bytes, u32 alignment, SourceLocation where);
   ValueId load_parameter(u32 index, Type type, SourceLocation where);
+  ValueId parameter_address(u32 index, SourceLocation where);
+  u32 check_parameter(u32 index, SourceLocation where);
   void add_parameter(std::string_view name, Type type, SourceLocation where);
   void check_hints(const MemoryHints& hints, Kind kind, SourceLocation where);
   void check_literal(const Operand& operand, Rule rule, SourceLocation where);
@@ -184,6 +192,7 @@ class PTXGEN_API KernelBuilder {
   std::vector<std::pair<u32, SourceLocation>>
       together_;                 // instructions that threads must reach together, inside regions
   SourceLocation bounds_where_;  // of minnctapersm
+  bool adjusts_registers_ = false;
   absl::Status status_;
 };
 
@@ -216,11 +225,12 @@ auto KernelBuilder::param(T Args::*member, SourceLocation where) {
       },
       Args::fields());
   using Traits = detail::ArgumentTraits<T>;
-  const ValueId value = load_parameter(index, Traits::kType, where);
-  if constexpr (Traits::kIsPointer) {
-    return GlobalPtr<typename T::element_type, T::kAlign>(this, value);
+  if constexpr (std::same_as<T, TensorMap>) {
+    return TensorMapPtr(this, parameter_address(index, where));
+  } else if constexpr (Traits::kIsPointer) {
+    return GlobalPtr<typename T::element_type, T::kAlign>(this, load_parameter(index, Traits::kType, where));
   } else {
-    return Reg<T>(this, value);
+    return Reg<T>(this, load_parameter(index, Traits::kType, where));
   }
 }
 

@@ -22,12 +22,10 @@
 // 1024; the next 16 values of k are advance(32).
 #pragma once
 
+#include "ptxgen/swizzle.h"
 #include "ptxgen/value.h"
 
 namespace ptxgen {
-
-// The pieces of 16 bytes that are exchanged with each other; the numbers are those of the descriptor.
-enum class Swizzle : u8 { kNone = 0, k128B = 1, k64B = 2, k32B = 3 };
 
 // Multiples of 16 below 256 KiB.
 struct MatrixLayout {

@@ -27,6 +27,8 @@
 #include "ptxgen/launch_shape.h"
 #include "ptxgen/matrix_descriptor.h"
 #include "ptxgen/pack.h"
+#include "ptxgen/swizzle.h"
 #include "ptxgen/target.h"
+#include "ptxgen/tensor_map.h"
 #include "ptxgen/tuning.h"
 #include "ptxgen/value.h"

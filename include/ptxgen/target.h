@@ -86,9 +86,11 @@ PTXGEN_API const TargetLimits& limits(Target target);
 PTXGEN_API PtxIsa first_isa(Target target);
 
 // Of every target alike (the same section of the guide).
-inline constexpr Dim3 kMaxGrid = {2147483647, 65535, 65535};      // CTAs
-inline constexpr Dim3 kMaxBlock = {1024, 1024, 64};               // threads of a CTA, and
-inline constexpr std::uint32_t kMaxThreadsPerCta = 1024;          // so many in all
+inline constexpr Dim3 kMaxGrid = {2147483647, 65535, 65535};  // CTAs
+inline constexpr Dim3 kMaxBlock = {1024, 1024, 64};           // threads of a CTA, and
+inline constexpr std::uint32_t kMaxThreadsPerCta = 1024;      // so many in all
+inline constexpr std::uint32_t kMaxPortableClusterCtas = 8;   // of a cluster; more where a GPU agrees, up to
+inline constexpr std::uint32_t kMaxClusterCtas = 16;
 inline constexpr std::uint32_t kMaxStaticSharedBytes = 48 << 10;  // of a CTA; more is dynamic (PTX ISA 5.1.7)
 inline constexpr std::uint32_t kRegistersPerSm = 64 << 10;        // of 32 bits
 inline constexpr std::uint32_t kMaxRegistersPerThread = 255;

@@ -352,6 +352,21 @@ template <class T, std::size_t Align = alignof(T)>
 using GlobalPtr = Ptr<Space::kGlobal, T, Align>;
 template <class T, std::size_t Align = alignof(T)>
 using SharedPtr = Ptr<Space::kShared, T, Align>;
+// In the shared memory of a CTA of the cluster, this one or another; made by mapa().
+template <class T, std::size_t Align = alignof(T)>
+using ClusterSharedPtr = Ptr<Space::kSharedCluster, T, Align>;
+
+// The address of a TensorMap parameter.
+class TensorMapPtr {
+ public:
+  TensorMapPtr(KernelBuilder* kernel, ValueId address) : kernel_(kernel), address_(address) {}
+  KernelBuilder* kernel() const { return kernel_; }
+  void append_to(detail::Input*& out) const { *out++ = {{0, address_, Operand::Form::kValue}, kernel_}; }
+
+ private:
+  KernelBuilder* kernel_;
+  ValueId address_;
+};
 
 // The element of type U `Offset` bytes into what p points to; constness stays.
 template <class U, std::size_t Offset = 0, Space S, class T, std::size_t Align>

@@ -17,6 +17,8 @@ constexpr std::pair<Rule, LiteralRange> kLiteralRanges[] = {
     {Rule::upto4, {0, 4, 1, "the part of a copy of 4 bytes that is no zero fill"}},
     {Rule::upto8, {0, 8, 1, "the part of a copy of 8 bytes that is no zero fill"}},
     {Rule::upto16, {0, 16, 1, "the part of a copy of 16 bytes that is no zero fill"}},
+    {Rule::cta_rank, {0, kMaxClusterCtas - 1, 1, "the rank of a CTA in its cluster"}},
+    {Rule::maxnreg, {24, 256, 8, "the register count of setmaxnreg"}},  // PTX ISA 9.7.19 setmaxnreg
 };
 
 constexpr const LiteralRange* range_of(Rule rule) {
@@ -92,7 +94,11 @@ constexpr ModifierRow kL1[] = {{"", {1, 0}, {10}},
                                {".L1::evict_normal", {7, 4}, {70}}};
 constexpr ModifierRow kL2[] = {
     {"", {1, 0}, {10}}, {".L2::64B", {7, 4}, {75}}, {".L2::128B", {7, 4}, {75}}, {".L2::256B", {7, 4}, {80}}};
-constexpr ModifierRow kScopes[] = {{".cta", {6, 0}, {70}}, {".gpu", {6, 0}, {70}}, {".sys", {6, 0}, {70}}};
+constexpr ModifierRow kScopes[] = {
+    {".cta", {6, 0}, {70}}, {".cluster", {7, 8}, {90}}, {".gpu", {6, 0}, {70}}, {".sys", {6, 0}, {70}}};
+// 5.1 "State Spaces".
+constexpr ModifierRow kSpaces[] = {
+    {".global", {1, 0}, {10}}, {".shared", {1, 0}, {10}}, {".shared::cluster", {7, 8}, {90}}};
 
 }  // namespace
 
@@ -110,6 +116,9 @@ const ModifierRow& row(L2 hint) {
 }
 const ModifierRow& row(Scope scope) {
   return kScopes[static_cast<u32>(scope)];
+}
+const ModifierRow& row(Space space) {
+  return kSpaces[static_cast<u32>(space)];
 }
 
 const LiteralRange* literal_range(Rule rule) {
@@ -149,7 +158,14 @@ Type resolve(Rule rule, Type t, Type d) {
     case Rule::shared_out4:
     case Rule::shared_out8:
     case Rule::shared_out16:
+    case Rule::shared_in128:
+    case Rule::shared_out128:
+    case Rule::cluster_out16:
+    case Rule::shared_cluster:
+    case Rule::cluster_mbarrier:
     case Rule::mbarrier:
+    case Rule::cta_rank:
+    case Rule::maxnreg:
     case Rule::arrivals:
     case Rule::tx_bytes:
     case Rule::bulk_bytes:
@@ -164,6 +180,7 @@ Type resolve(Rule rule, Type t, Type d) {
     case Rule::global_in8:
     case Rule::global_in16:
     case Rule::global_out16:
+    case Rule::tensor_map:
     case Rule::addr: return Type::kU64;
     case Rule::f16: return Type::kF16;
     case Rule::bf16: return Type::kBf16;

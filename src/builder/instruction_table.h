@@ -11,7 +11,7 @@ namespace ptxgen {
 
 // The operands, or the results, of a row.
 struct Slots {
-  static constexpr std::size_t kMax = 5;
+  static constexpr std::size_t kMax = 6;
 
   std::array<Rule, kMax> rules = {};  // up to the first None
   u8 registers = 0;                   // that they stand for ...
@@ -46,6 +46,7 @@ const ModifierRow& row(CacheOp op);
 const ModifierRow& row(L1 hint);
 const ModifierRow& row(L2 hint);
 const ModifierRow& row(Scope scope);
+const ModifierRow& row(Space space);
 
 Type resolve(Rule rule, Type t, Type d);
 

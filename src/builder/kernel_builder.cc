@@ -216,6 +216,9 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   const Row& r = row(op);
   if (r.isa > k.kernel_.isa || !k.kernel_.target.supports(r.target)) k.need(r.isa, r.target, r.method, where);
   if (modifiers.hints != MemoryHints{}) k.check_hints(modifiers.hints, r.kind, where);
+  if (modifiers.scope == Scope::kCluster || modifiers.space == Space::kSharedCluster) {
+    k.need(row(Scope::kCluster).isa, row(Scope::kCluster).target, "the cluster", where);
+  }
 
   absl::InlinedVector<Operand, 8> operands;
   for (const Input* input = inputs; input != inputs + count; ++input) {
@@ -255,7 +258,11 @@ ValueId detail::emit(Op op, Type type, Type to, const Modifiers& modifiers, cons
   }
   const bool together = r.kind == Kind::Barrier || r.kind == Kind::Aligned || r.kind == Kind::Warpgroup;
   if (together && k.region_ != 0) k.together_.emplace_back(next, where);
-  if (r.kind == Kind::Warpgroup) k.follow_wgmma(instruction);
+  if (op == Op::setmaxnreg_inc || op == Op::setmaxnreg_dec) {
+    k.adjusts_registers_ = true;
+  } else if (r.kind == Kind::Warpgroup) {
+    k.follow_wgmma(instruction);
+  }
   return results;
 }
 
@@ -331,14 +338,25 @@ void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocati
   kernel_.parameters.push_back({std::string(name), type});
 }
 
+u32 KernelBuilder::check_parameter(u32 index, SourceLocation where) {
+  if (index < kernel_.parameters.size()) return index;
+  mistake(where, "param: the member is not in the field list of Args; list it in Args::fields()");
+  return 0;
+}
+
 ValueId KernelBuilder::load_parameter(u32 index, Type type, SourceLocation where) {
-  if (index >= kernel_.parameters.size()) {
-    mistake(where, "param: the member is not in the field list of Args; list it in Args::fields()");
-    index = 0;
-  }
   detail::Input symbol;
-  symbol.operand = {index, kNoValue, Operand::Form::kSymbol};
+  symbol.operand = {check_parameter(index, where), kNoValue, Operand::Form::kSymbol};
   return detail::emit(Op::ld_param, type, Type::kNone, {}, &symbol, 1, where, this);
+}
+
+ValueId KernelBuilder::parameter_address(u32 index, SourceLocation where) {
+  detail::Input address;
+  address.operand = {check_parameter(index, where), kNoValue, Operand::Form::kSymbol};
+  address = {{0, detail::emit(Op::mov_param, Type::kNone, Type::kNone, {}, &address, 1, where, this),
+              Operand::Form::kValue},
+             this};
+  return detail::emit(Op::cvta_param, Type::kNone, Type::kNone, {}, &address, 1, where, this);
 }
 
 ValueId KernelBuilder::shared_array(u64 bytes, u32 alignment, SourceLocation where) {
@@ -443,6 +461,15 @@ void KernelBuilder::while_(absl::FunctionRef<Pred()> condition, absl::FunctionRe
   kernel_.instructions[control].inner[1] = inside;
 }
 
+void KernelBuilder::mbarrier_wait_parity_cluster(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
+                                                 SourceLocation where) {
+  Operand enter;
+  enter.form = Operand::Form::kInteger;
+  enter.bits = 1;
+  loop(
+      enter, [&] { return !mbarrier_try_wait_parity_cluster(barrier, parity, where); }, where);
+}
+
 void KernelBuilder::mbarrier_wait_parity(const SharedPtr<MBarrier>& barrier, const In<u32>& parity,
                                          SourceLocation where) {
   const Row& suspending = row(Op::mbarrier_try_wait_parity);
@@ -489,9 +516,29 @@ void KernelBuilder::maxnreg(u32 registers, SourceLocation where) {
   kernel_.bounds.maxnreg = registers;
 }
 
+void KernelBuilder::cluster(u32 x, u32 y, u32 z, SourceLocation where) {
+  const u64 ctas = static_cast<u64>(x) * y * z;
+  if (ctas == 0 || x > kMaxClusterCtas || y > kMaxClusterCtas || z > kMaxClusterCtas ||
+      ctas > kMaxClusterCtas) {
+    mistake(where, str_cat("cluster(", x, ", ", y, ", ", z, "): a cluster has 1 to ", kMaxClusterCtas,
+                           " CTAs, more than ", kMaxPortableClusterCtas,
+                           " where LaunchOptions::non_portable_cluster allows it"));
+  }
+  need({7, 8}, kHopper, "cluster()", where);
+  kernel_.bounds.cluster[0] = x;
+  kernel_.bounds.cluster[1] = y;
+  kernel_.bounds.cluster[2] = z;
+}
+
 absl::StatusOr<Kernel> KernelBuilder::finish() {
   if (kernel_.bounds.minnctapersm && !kernel_.bounds.maxntid[0]) {
     mistake(bounds_where_, "minnctapersm needs maxntid: ptxas ignores it without (PTX ISA 11.4.5)");
+  }
+  if (adjusts_registers_ && !kernel_.bounds.maxnreg && !kernel_.bounds.minnctapersm) {
+    mistake(
+        bounds_where_,
+        "setmaxnreg needs maxnreg, or maxntid and minnctapersm: ptxas ignores it where it does not know the "
+        "registers that a thread begins with");
   }
   if (!status_.ok()) return status_;
   pad_static(kernel_.shared);

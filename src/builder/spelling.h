@@ -46,7 +46,7 @@ struct Piece {
     kTransB,    // $K
     kLabel,     // $L
     kResults,   // d, d0, d1; {d}: in braces where they are several
-    kOperands,  // a, b, c, e, f; {a}, {b}
+    kOperands,  // a, b, c, e, f, g; {a}, {b}
     kAddress,   // [a], [b]
   };
   Kind kind = Kind::kEnd;
@@ -114,7 +114,7 @@ constexpr Spelling split(std::string_view text, const std::array<Rule, N>& resul
                          const std::array<Rule, N>& operands) {
   constexpr std::string_view kBefore = " ,{[|@!";
   constexpr std::string_view kAfter = " ,}]|";
-  constexpr std::string_view kOperands = "abcef";
+  constexpr std::string_view kOperands = "abcefg";
   Spelling pieces;
   std::size_t count = 0;
   std::size_t start = 0;  // of text not yet put down

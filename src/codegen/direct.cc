@@ -68,9 +68,7 @@ class EntryPrinter {
     out_.text("(");
     for (const Parameter& p : kernel_.parameters) {
       out_.text(&p == kernel_.parameters.data() ? "\n  .param ." : ",\n  .param .");
-      out_.text(info(p.type).memory);
-      out_.character(' ');
-      out_.text(p.name);
+      parameter(p);
     }
     out_.text(kernel_.parameters.empty() ? ")\n" : "\n)\n");
     bounds();
@@ -90,29 +88,41 @@ class EntryPrinter {
     }
   }
 
+  void parameter(const Parameter& p) {
+    const bool tensor_map = p.type == Type::kNone;
+    if (tensor_map) {
+      out_.text("align ");
+      out_.number(alignof(TensorMap));
+      out_.text(" .b8 ");
+    } else {
+      out_.text(info(p.type).memory);
+      out_.character(' ');
+    }
+    out_.text(p.name);
+    if (!tensor_map) return;
+    out_.character('[');
+    out_.number(sizeof(TensorMap));
+    out_.character(']');
+  }
+
   void bounds() {
     const LaunchBounds& b = kernel_.bounds;
-    if (b.maxntid[0]) {
-      directive(".maxntid ", b.maxntid[0]);
-      for (const u32 extent : {b.maxntid[1], b.maxntid[2]}) {
-        out_.text(", ");
-        out_.number(extent);
-      }
-      out_.character('\n');
-    }
-    if (b.minnctapersm) {
-      directive(".minnctapersm ", b.minnctapersm);
-      out_.character('\n');
-    }
-    if (b.maxnreg) {
-      directive(".maxnreg ", b.maxnreg);
-      out_.character('\n');
+    if (b.maxntid[0]) directive(".maxntid ", b.maxntid);
+    if (b.minnctapersm) directive(".minnctapersm ", absl::MakeConstSpan(&b.minnctapersm, 1));
+    if (b.maxnreg) directive(".maxnreg ", absl::MakeConstSpan(&b.maxnreg, 1));
+    if (b.cluster[0]) {
+      out_.text(".explicitcluster\n");
+      directive(".reqnctapercluster ", b.cluster);
     }
   }
 
-  void directive(std::string_view name, u32 value) {
+  void directive(std::string_view name, absl::Span<const u32> values) {
     out_.text(name);
-    out_.number(value);
+    for (const u32& value : values) {
+      if (&value != values.data()) out_.text(", ");
+      out_.number(value);
+    }
+    out_.character('\n');
   }
 
  public:

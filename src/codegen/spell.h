@@ -81,7 +81,7 @@ void spell(Writer& out, const Instruction& i, const Operand* operands, Sink&& si
         out.text(row(i.modifiers.hints.l2).spelling);
         break;
       case Piece::Kind::kScope: out.text(row(i.modifiers.scope).spelling); break;
-      case Piece::Kind::kSpace: out.text(i.modifiers.space == Space::kGlobal ? ".global" : ".shared"); break;
+      case Piece::Kind::kSpace: out.text(row(i.modifiers.space).spelling); break;
       case Piece::Kind::kLayout: layout(i.modifiers.layout); break;
       case Piece::Kind::kLayoutB: layout(i.modifiers.layout_b); break;
       case Piece::Kind::kColumns: out.number(piece->count * i.modifiers.vector); break;

@@ -35,6 +35,14 @@ void add_bulk_copies(RowSuite& suite) {
       SHARED_GLOBAL " [s], [p], 4096, [s+8]")
   ROW(cp_async_bulk_shared_global_hint, cp_async_bulk_shared_global(s, p, a, MBARRIER, b),
       SHARED_GLOBAL ".L2::cache_hint [s], [p], a, [s], b")
+  ROW(cp_async_bulk_shared_global_multicast, cp_async_bulk_shared_global_multicast(s, p, a, MBARRIER, b),
+      SHARED_GLOBAL ".multicast::cluster [s], [p], a, [s], b")
+  ROW(cp_async_bulk_shared_global_multicast_hint,
+      cp_async_bulk_shared_global_multicast(s, p, a, MBARRIER, b, c),
+      SHARED_GLOBAL ".multicast::cluster.L2::cache_hint [s], [p], a, [s], b, c")
+  ROW(cp_async_bulk_shared_cluster_shared,
+      cp_async_bulk_shared_cluster_shared(CLUSTER_SHARED, s, a, at<MBarrier>(CLUSTER_SHARED)),
+      "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [s], [s], a, [s]")
   ROW(cp_async_bulk_global_shared, cp_async_bulk_global_shared(p, s, a), GLOBAL_SHARED " [p], [s], a")
   ROW(cp_async_bulk_global_shared_hint, cp_async_bulk_global_shared(p, s, a, b),
       GLOBAL_SHARED ".L2::cache_hint [p], [s], a, b")
@@ -54,6 +62,106 @@ void add_bulk_copies(RowSuite& suite) {
       "createpolicy.fractional.L2::evict_first.b64 d, a")
   ROW(createpolicy_L2_evict_last_fraction, k.createpolicy_L2_evict_last(0.5f),
       "createpolicy.fractional.L2::evict_last.b64 d, 0f3F000000")
+}
+
+// Coordinates of rank 2 and more come as registers, which here all are the first.
+template <std::size_t N>
+std::array<Reg<s32>, N> repeated(const Reg<s32>& first) {
+  return [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array{((void)I, first)...};
+  }
+  (std::make_index_sequence<N>{});
+}
+#define TILE assume_aligned<128>(s)
+#define TENSOR_LOAD(rank) \
+  "cp.async.bulk.tensor." rank "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+#define TENSOR_STORE(rank) "cp.async.bulk.tensor." rank "d.global.shared::cta.tile.bulk_group"
+
+void add_tensor_copies(RowSuite& suite) {
+  ROW(cp_async_bulk_tensor_1d_shared_global, cp_async_bulk_tensor_1d_shared_global(TILE, m, a, MBARRIER),
+      TENSOR_LOAD("1") " [s], [m, {a}], [s]")
+  ROW(cp_async_bulk_tensor_1d_shared_global_hint,
+      cp_async_bulk_tensor_1d_shared_global(TILE, m, a, MBARRIER, b),
+      TENSOR_LOAD("1") ".L2::cache_hint [s], [m, {a}], [s], b")
+  ROW(cp_async_bulk_tensor_1d_shared_global_multicast,
+      cp_async_bulk_tensor_1d_shared_global_multicast(TILE, m, a, MBARRIER, b),
+      TENSOR_LOAD("1") ".multicast::cluster [s], [m, {a}], [s], b")
+  ROW(cp_async_bulk_tensor_1d_shared_global_multicast_hint,
+      cp_async_bulk_tensor_1d_shared_global_multicast(TILE, m, a, MBARRIER, b, c),
+      TENSOR_LOAD("1") ".multicast::cluster.L2::cache_hint [s], [m, {a}], [s], b, c")
+  ROW(cp_async_bulk_tensor_1d_global_shared, cp_async_bulk_tensor_1d_global_shared(m, a, TILE),
+      TENSOR_STORE("1") " [m, {a}], [s]")
+  ROW(cp_async_bulk_tensor_1d_global_shared_hint, cp_async_bulk_tensor_1d_global_shared(m, a, TILE, b),
+      TENSOR_STORE("1") ".L2::cache_hint [m, {a}], [s], b")
+  ROW(cp_async_bulk_tensor_2d_shared_global,
+      cp_async_bulk_tensor_2d_shared_global(TILE, m, repeated<2>(a), MBARRIER),
+      TENSOR_LOAD("2") " [s], [m, {a, a}], [s]")
+  ROW(cp_async_bulk_tensor_2d_shared_global_hint,
+      cp_async_bulk_tensor_2d_shared_global(TILE, m, repeated<2>(a), MBARRIER, b),
+      TENSOR_LOAD("2") ".L2::cache_hint [s], [m, {a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_2d_shared_global_multicast,
+      cp_async_bulk_tensor_2d_shared_global_multicast(TILE, m, repeated<2>(a), MBARRIER, b),
+      TENSOR_LOAD("2") ".multicast::cluster [s], [m, {a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_2d_shared_global_multicast_hint,
+      cp_async_bulk_tensor_2d_shared_global_multicast(TILE, m, repeated<2>(a), MBARRIER, b, c),
+      TENSOR_LOAD("2") ".multicast::cluster.L2::cache_hint [s], [m, {a, a}], [s], b, c")
+  ROW(cp_async_bulk_tensor_2d_global_shared, cp_async_bulk_tensor_2d_global_shared(m, repeated<2>(a), TILE),
+      TENSOR_STORE("2") " [m, {a, a}], [s]")
+  ROW(cp_async_bulk_tensor_2d_global_shared_hint,
+      cp_async_bulk_tensor_2d_global_shared(m, repeated<2>(a), TILE, b),
+      TENSOR_STORE("2") ".L2::cache_hint [m, {a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_3d_shared_global,
+      cp_async_bulk_tensor_3d_shared_global(TILE, m, repeated<3>(a), MBARRIER),
+      TENSOR_LOAD("3") " [s], [m, {a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_3d_shared_global_hint,
+      cp_async_bulk_tensor_3d_shared_global(TILE, m, repeated<3>(a), MBARRIER, b),
+      TENSOR_LOAD("3") ".L2::cache_hint [s], [m, {a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_3d_shared_global_multicast,
+      cp_async_bulk_tensor_3d_shared_global_multicast(TILE, m, repeated<3>(a), MBARRIER, b),
+      TENSOR_LOAD("3") ".multicast::cluster [s], [m, {a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_3d_shared_global_multicast_hint,
+      cp_async_bulk_tensor_3d_shared_global_multicast(TILE, m, repeated<3>(a), MBARRIER, b, c),
+      TENSOR_LOAD("3") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a}], [s], b, c")
+  ROW(cp_async_bulk_tensor_3d_global_shared, cp_async_bulk_tensor_3d_global_shared(m, repeated<3>(a), TILE),
+      TENSOR_STORE("3") " [m, {a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_3d_global_shared_hint,
+      cp_async_bulk_tensor_3d_global_shared(m, repeated<3>(a), TILE, b),
+      TENSOR_STORE("3") ".L2::cache_hint [m, {a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_4d_shared_global,
+      cp_async_bulk_tensor_4d_shared_global(TILE, m, repeated<4>(a), MBARRIER),
+      TENSOR_LOAD("4") " [s], [m, {a, a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_4d_shared_global_hint,
+      cp_async_bulk_tensor_4d_shared_global(TILE, m, repeated<4>(a), MBARRIER, b),
+      TENSOR_LOAD("4") ".L2::cache_hint [s], [m, {a, a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_4d_shared_global_multicast,
+      cp_async_bulk_tensor_4d_shared_global_multicast(TILE, m, repeated<4>(a), MBARRIER, b),
+      TENSOR_LOAD("4") ".multicast::cluster [s], [m, {a, a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_4d_shared_global_multicast_hint,
+      cp_async_bulk_tensor_4d_shared_global_multicast(TILE, m, repeated<4>(a), MBARRIER, b, c),
+      TENSOR_LOAD("4") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a, a}], [s], b, c")
+  ROW(cp_async_bulk_tensor_4d_global_shared, cp_async_bulk_tensor_4d_global_shared(m, repeated<4>(a), TILE),
+      TENSOR_STORE("4") " [m, {a, a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_4d_global_shared_hint,
+      cp_async_bulk_tensor_4d_global_shared(m, repeated<4>(a), TILE, b),
+      TENSOR_STORE("4") ".L2::cache_hint [m, {a, a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_5d_shared_global,
+      cp_async_bulk_tensor_5d_shared_global(TILE, m, repeated<5>(a), MBARRIER),
+      TENSOR_LOAD("5") " [s], [m, {a, a, a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_5d_shared_global_hint,
+      cp_async_bulk_tensor_5d_shared_global(TILE, m, repeated<5>(a), MBARRIER, b),
+      TENSOR_LOAD("5") ".L2::cache_hint [s], [m, {a, a, a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_5d_shared_global_multicast,
+      cp_async_bulk_tensor_5d_shared_global_multicast(TILE, m, repeated<5>(a), MBARRIER, b),
+      TENSOR_LOAD("5") ".multicast::cluster [s], [m, {a, a, a, a, a}], [s], b")
+  ROW(cp_async_bulk_tensor_5d_shared_global_multicast_hint,
+      cp_async_bulk_tensor_5d_shared_global_multicast(TILE, m, repeated<5>(a), MBARRIER, b, c),
+      TENSOR_LOAD("5") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a, a, a}], [s], b, c")
+  ROW(cp_async_bulk_tensor_5d_global_shared, cp_async_bulk_tensor_5d_global_shared(m, repeated<5>(a), TILE),
+      TENSOR_STORE("5") " [m, {a, a, a, a, a}], [s]")
+  ROW(cp_async_bulk_tensor_5d_global_shared_hint,
+      cp_async_bulk_tensor_5d_global_shared(m, repeated<5>(a), TILE, b),
+      TENSOR_STORE("5") ".L2::cache_hint [m, {a, a, a, a, a}], [s], b")
+  ROW(prefetch_tensormap, prefetch_tensormap(m), "prefetch.tensormap [m]")
 }
 
 void add_mbarriers(RowSuite& suite) {
@@ -81,6 +189,18 @@ void add_mbarriers(RowSuite& suite) {
       "mbarrier.try_wait.parity.shared.b64 d, [s], a")
   ROW(mbarrier_try_wait_parity, mbarrier_try_wait_parity(MBARRIER, 1),
       "mbarrier.try_wait.parity.shared.b64 d, [s], 1")
+  ROW(mbarrier_test_wait_parity_cluster, mbarrier_test_wait_parity_cluster(MBARRIER, a),
+      "mbarrier.test_wait.parity.acquire.cluster.shared::cta.b64 d, [s], a")
+  ROW(mbarrier_try_wait_parity_cluster, mbarrier_try_wait_parity_cluster(MBARRIER, a),
+      "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 d, [s], a")
+  ROW(mbarrier_arrive_cluster, mbarrier_arrive(at<MBarrier>(CLUSTER_SHARED)),
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [s]")
+  ROW(mbarrier_arrive_cluster_count, mbarrier_arrive(at<MBarrier>(CLUSTER_SHARED), a),
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [s], a")
+  ROW(mbarrier_arrive_expect_tx_cluster, mbarrier_arrive_expect_tx(at<MBarrier>(CLUSTER_SHARED), a),
+      "mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [s], a")
+  ROW(mbarrier_expect_tx_cluster, mbarrier_expect_tx(at<MBarrier>(CLUSTER_SHARED), a),
+      "mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [s], a")
   ROW(mbarrier_try_wait_parity_hint, mbarrier_try_wait_parity(MBARRIER, a, b),
       "mbarrier.try_wait.parity.shared.b64 d, [s], a, b")
   ROW(mbarrier_pending_count, mbarrier_pending_count(a), "mbarrier.pending_count.b64 d, a")
@@ -91,11 +211,14 @@ void add_mbarriers(RowSuite& suite) {
 void add_async_rows(RowSuite& suite) {
   add_copies(suite);
   add_bulk_copies(suite);
+  add_tensor_copies(suite);
   add_mbarriers(suite);
   ROW(fence_mbarrier_init_release_cluster, k.fence_mbarrier_init_release_cluster(),
       "fence.mbarrier_init.release.cluster")
   ROW(fence_proxy_async, k.fence_proxy_async(), "fence.proxy.async")
   ROW(fence_proxy_async_shared_cta, k.fence_proxy_async_shared_cta(), "fence.proxy.async.shared::cta")
+  ROW(fence_proxy_async_shared_cluster, k.fence_proxy_async_shared_cluster(),
+      "fence.proxy.async.shared::cluster")
   ROW(fence_proxy_async_global, k.fence_proxy_async_global(), "fence.proxy.async.global")
   ROW(elect_sync, k.elect_sync(a), "elect.sync _|d, a")
   ROW(elect_sync_lane, k.elect_sync_lane(0xffffffff), "elect.sync d0|d1, 0xffffffff")

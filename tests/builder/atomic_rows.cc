@@ -10,6 +10,10 @@ void add_atomic_rows(RowSuite& suite) {
   ROW(atom_add, atom_global_add(p, a, Scope::kSys), "atom.relaxed.sys.global.add.(u32|s32|u64) d, [p], a")
   ROW(atom_add, atom_shared_add(s, a, Scope::kCta), "atom.relaxed.cta.shared.add.(u32|s32|u64) d, [s], a")
   ROW(atom_add_f32, atom_global_add(p, a), "atom.relaxed.gpu.global.add.(f32|f64) d, [p], a")
+  ROW(atom_add, atom_global_add(p, a, Scope::kCluster),
+      "atom.relaxed.cluster.global.add.(u32|s32|u64) d, [p], a")
+  ROW(atom_add, atom_shared_cluster_add(CLUSTER_SHARED, a, Scope::kCluster),
+      "atom.relaxed.cluster.shared::cluster.add.(u32|s32|u64) d, [s], a")
   ROW(atom_add_f32, atom_shared_add(s, a, Scope::kCta), "atom.relaxed.cta.shared.add.(f32|f64) d, [s], a")
   ROW(atom_add_f16, atom_global_add(p, a), "atom.relaxed.gpu.global.add.noftz.f16 d, [p], a")
   ROW(atom_add_f16, atom_shared_add(s, a, Scope::kCta), "atom.relaxed.cta.shared.add.noftz.f16 d, [s], a")
@@ -36,6 +40,8 @@ void add_atomic_rows(RowSuite& suite) {
       "atom.acq_rel.gpu.global.cas." WORD_BITS " d, [p], a, b")
   ROW(red_add, red_global_add(p, a), "red.relaxed.gpu.global.add.(u32|s32|u64|f32|f64) [p], a")
   ROW(red_add, red_shared_add(s, a, Scope::kCta), "red.relaxed.cta.shared.add.(u32|s32|u64|f32|f64) [s], a")
+  ROW(red_add, red_shared_cluster_add(CLUSTER_SHARED, a, Scope::kGpu),
+      "red.relaxed.gpu.shared::cluster.add.(u32|s32|u64|f32|f64) [s], a")
   ROW(red_add_f16, red_global_add(p, a), "red.relaxed.gpu.global.add.noftz.f16 [p], a")
   ROW(red_add_f16x2, red_global_add(p, a), "red.relaxed.gpu.global.add.noftz.f16x2 [p], a")
   ROW(red_add_bf16, red_global_add(p, a), "red.relaxed.gpu.global.add.noftz.(bf16|bf16x2) [p], a")

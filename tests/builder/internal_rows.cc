@@ -15,6 +15,8 @@ void add_internal_rows(RowSuite& suite) {
   TYPES_ROW(mov_symbol, kU32, ld_shared(s), "mov.u32 d, _shared_0")
   TYPES_ROW(ld_param, kMemory, a,
             "ld.param.(u8|s8|u16|s16|u32|s32|u64|s64|b16|b16|b32|b32|f32|f64|b16|b16) d, [a]")
+  ROW(mov_param, prefetch_tensormap(m), "mov.b64 d, m")
+  ROW(cvta_param, prefetch_tensormap(m), "cvta.param.u64 d, m")
   TYPES_ROW(bra, kU32,
             (k.if_(
                 a != 0, [&] { st_global(p, b); }, [&] { st_global(p, c); })),

@@ -39,6 +39,30 @@ void add_loads(RowSuite& suite) {
             "ld.acquire.cta.shared." MEMORY " d, [s]")
 }
 
+// Through s as it is seen from the cluster.
+void add_cluster(RowSuite& suite) {
+  TYPES_ROW(ld_shared_cluster, kMemory, ld_shared_cluster(CLUSTER_SHARED),
+            "ld.shared::cluster." MEMORY " d, [s]")
+  TYPES_ROW(ld_shared_cluster, kQuads, ld_shared_cluster_v4(CLUSTER_SHARED),
+            "ld.shared::cluster.v4." QUADS " {d0, d1, d2, d3}, [s]")
+  TYPES_ROW(ld_relaxed_shared_cluster, kMemory, ld_relaxed_shared_cluster(CLUSTER_SHARED, Scope::kCluster),
+            "ld.relaxed.cluster.shared::cluster." MEMORY " d, [s]")
+  TYPES_ROW(ld_acquire_shared_cluster, kMemory, ld_acquire_shared_cluster(CLUSTER_SHARED, Scope::kCluster),
+            "ld.acquire.cluster.shared::cluster." MEMORY " d, [s]")
+  TYPES_ROW(ld_relaxed_global, kU32, ld_relaxed_global(p, Scope::kCluster),
+            "ld.relaxed.cluster.global.u32 d, [p]")
+  TYPES_ROW(st_shared_cluster, kMemory, st_shared_cluster(CLUSTER_SHARED, a),
+            "st.shared::cluster." MEMORY " [s], a")
+  TYPES_ROW(st_shared_cluster, kU32, st_shared_cluster_v2(CLUSTER_SHARED, {a, b}),
+            "st.shared::cluster.v2.u32 [s], {a, b}")
+  TYPES_ROW(st_relaxed_shared_cluster, kMemory, st_relaxed_shared_cluster(CLUSTER_SHARED, a, Scope::kCluster),
+            "st.relaxed.cluster.shared::cluster." MEMORY " [s], a")
+  TYPES_ROW(st_release_shared_cluster, kMemory, st_release_shared_cluster(CLUSTER_SHARED, a, Scope::kCluster),
+            "st.release.cluster.shared::cluster." MEMORY " [s], a")
+  ROW(mapa_shared_cluster, mapa(s, a), "mapa.shared::cluster.u32 d, s, a")
+  ROW(mapa_shared_cluster, mapa(s + 1, 15), "mapa.shared::cluster.u32 d, s, 15")
+}
+
 void add_load_hints(RowSuite& suite) {
   TYPES_ROW(ld_global, kU32, ld_global(p, {.op = CacheOp::kCa}), "ld.global.ca.u32 d, [p]")
   TYPES_ROW(ld_global, kU32, ld_global(p, {.op = CacheOp::kCg}), "ld.global.cg.u32 d, [p]")
@@ -90,6 +114,7 @@ void add_memory_rows(RowSuite& suite) {
   add_loads(suite);
   add_load_hints(suite);
   add_stores(suite);
+  add_cluster(suite);
   TYPES_ROW(prefetch_global_L1, kU32, prefetch_global_L1(p), "prefetch.global.L1 [p]")
   TYPES_ROW(prefetch_global_L2, kU32, prefetch_global_L2(p), "prefetch.global.L2 [p]")
   TYPES_ROW(prefetch_global_L2_evict_last, kU32, prefetch_global_L2_evict_last(p),

@@ -92,6 +92,8 @@ std::vector<std::string> named_instructions(std::string_view entry) {
     const bool is_test = starts_with(line, "setp.ne.u32") && line.substr(line.size() - 3) == ", 0";
     if (is_load) origin[registers[0]] = line.substr(line.find('[') + 1, 1);
     if (is_test) origin[registers[0]] = origin[registers[1]];
+    if (line.find(", m") == line.size() - 3) origin[registers[0]] = "m";  // a tensor map's address, of the
+    if (starts_with(line, "cvta.param")) origin[registers[0]] = "m";      // parameter and generic
     if (starts_with(line, "mov.u32") && line.find("shared") != std::string_view::npos)
       origin[registers[0]] = "s";
   }
@@ -119,7 +121,10 @@ void RowSuite::finish(Op op, KernelBuilder& k) {
   for (const Instruction& instruction : kernel->instructions) {
     if (instruction.op != op) continue;
     const MemoryHints& hints = instruction.modifiers.hints;
-    for (const ModifierRow* modifier : {&row(hints.op), &row(hints.l1), &row(hints.l2)}) {
+    const bool cluster = instruction.modifiers.scope == Scope::kCluster ||
+                         instruction.modifiers.space == Space::kSharedCluster;
+    for (const ModifierRow* modifier : {&row(hints.op), &row(hints.l1), &row(hints.l2),
+                                        &row(cluster ? Space::kSharedCluster : Space::kGlobal)}) {
       row_case.isa = std::max(row_case.isa, modifier->isa);
       row_case.target = std::max(row_case.target, modifier->target);
     }

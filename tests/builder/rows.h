@@ -3,7 +3,7 @@
 //   ROW(fma_rn, fma_rn(a, b, c), "fma.rn.(f32|f64) d, a, b, c")
 //
 // The call sees the operands a, b, c, e (parameters of the types that the row asks for), the pointers p
-// (global) and s (shared), the kernel k, and the types T and D. It is made once for every T (and D) of the
+// (global) and s (shared), the tensor map m where the row takes one, the kernel k, and the types T and D. It is made once for every T (and D) of the
 // row. The text is written by hand, not derived from the table: (x|y) lists what differs from type to type,
 // in the order of enum Type, D before T; a text without is that of all types.
 #pragma once
@@ -50,6 +50,14 @@ struct OperandArgs {
   }
 };
 
+template <class Args>
+struct WithTensorMap : Args {
+  TensorMap m;
+  static constexpr auto fields() {
+    return std::tuple_cat(Args::fields(), std::tuple(tensor_map("m", &WithTensorMap::m)));
+  }
+};
+
 template <class T, class Args, class Member>
 Reg<T> operand(KernelBuilder& k, Member Args::*member) {
   if constexpr (std::is_same_v<T, pred>) {
@@ -63,6 +71,10 @@ Reg<T> operand(KernelBuilder& k, Member Args::*member) {
 template <class T>
 void keep(KernelBuilder& k, const Reg<T>& value) {
   k.var<T>(value);
+}
+template <class T, std::size_t Align>
+void keep(KernelBuilder& k, const ClusterSharedPtr<T, Align>& p) {
+  k.var<u32>(Reg<u32>(&k, p.base()));
 }
 template <class T, std::size_t N>
 void keep(KernelBuilder& k, const std::array<Reg<T>, N>& values) {
@@ -86,7 +98,7 @@ template <std::size_t I, class T, class D, Rule... Rs>
 auto nth_type(RuleList<Rs...>) {
   if constexpr (I < sizeof...(Rs)) {
     constexpr Rule rules[] = {Rs...};
-    if constexpr (rules[I] == Rule::imm) {
+    if constexpr (rules[I] == Rule::imm || rules[I] == Rule::maxnreg) {
       return std::type_identity<u32>{};
     } else {
       return std::type_identity<resolve_t<rules[I], T, D>>{};
@@ -97,7 +109,12 @@ auto nth_type(RuleList<Rs...>) {
 }
 // What is not an address: addresses are p, s and m.
 constexpr bool is_address(Rule rule) {
-  return (rule >= Rule::global && rule <= Rule::addr) || (rule >= Rule::global_in4 && rule <= Rule::mbarrier);
+  return rule == Rule::symbol || (rule >= Rule::global && rule <= Rule::addr) ||
+         (rule >= Rule::global_in4 && rule <= Rule::mbarrier);
+}
+template <Rule... Rs>
+constexpr bool takes_tensor_map(RuleList<Rs...>) {
+  return ((Rs == Rule::tensor_map || Rs == Rule::symbol) || ...);
 }
 template <Rule... Kept>
 auto values_of(RuleList<>, RuleList<Kept...>) {
@@ -148,14 +165,24 @@ class RowSuite {
     using C = detail::operand_t<2, Rules, T, D>;
     using E = detail::operand_t<3, Rules, T, D>;
     using Element = std::conditional_t<std::is_void_v<T> || std::is_same_v<T, pred>, u32, T>;
-    using Args = detail::OperandArgs<Element, detail::parameter_t<A>, detail::parameter_t<B>,
-                                     detail::parameter_t<C>, detail::parameter_t<E>>;
+    using Values = detail::OperandArgs<Element, detail::parameter_t<A>, detail::parameter_t<B>,
+                                       detail::parameter_t<C>, detail::parameter_t<E>>;
+    constexpr bool kTensorMap = detail::takes_tensor_map(Rules{});
+    using Args = std::conditional_t<kTensorMap, detail::WithTensorMap<Values>, Values>;
     KernelBuilder k("row_" + std::to_string(cases_.size()), {newest_target(op), {9, 0}});
     k.declare_parameters<Args>();
+    const auto map = [&] {
+      if constexpr (kTensorMap) {
+        return k.param(&Args::m);
+      } else {
+        return nullptr;
+      }
+    };
     const auto made = [&] {
       return call.template operator()<T, D>(k, k.param(&Args::p), k.shared<Element, 16>(4),
                                             detail::operand<A>(k, &Args::a), detail::operand<B>(k, &Args::b),
-                                            detail::operand<C>(k, &Args::c), detail::operand<E>(k, &Args::e));
+                                            detail::operand<C>(k, &Args::c), detail::operand<E>(k, &Args::e),
+                                            map());
     };
     if constexpr (std::is_void_v<decltype(made())>) {
       made();
@@ -230,7 +257,9 @@ void add_internal_rows(RowSuite& suite);
 #define PTXGEN_ROW_CALL(...)                                                                                \
   []<class T, class D>([[maybe_unused]] KernelBuilder& k, [[maybe_unused]] auto p, [[maybe_unused]] auto s, \
                        [[maybe_unused]] auto a, [[maybe_unused]] auto b, [[maybe_unused]] auto c,           \
-                       [[maybe_unused]] auto e) { return __VA_ARGS__; }
+                       [[maybe_unused]] auto e, [[maybe_unused]] auto m) { return __VA_ARGS__; }
+// The shared memory s, as it is seen from the cluster.
+#define CLUSTER_SHARED ClusterSharedPtr<typename decltype(s)::element_type, 16>(&k, s.base())
 // The call comes in parentheses where it contains a comma outside of any.
 #define ROW(id, call, expected) \
   suite.add_row<::ptxgen::detail::rows::id##_row>(Op::id, expected, PTXGEN_ROW_CALL(call));
