@@ -15,7 +15,7 @@ struct Place {
 Place place_of(Space space, std::uint64_t address) {
   if (space != Space::kGeneric) return {space, address};
   switch (address >> kWindowShift) {
-    case kSharedWindow >> kWindowShift: return {Space::kShared, address - kSharedWindow};
+    case kSharedWindow >> kWindowShift: return {Space::kCluster, address - kSharedWindow};
     case kConstWindow >> kWindowShift: return {Space::kConst, address - kConstWindow};
     case kParamWindow >> kWindowShift: return {Space::kParam, address - kParamWindow};
     case kLocalWindow >> kWindowShift: return {Space::kLocal, address - kLocalWindow};
@@ -37,15 +37,19 @@ void fault_access(Warp& warp, const Op& op, unsigned lane, AccessKind kind, Plac
   emulator::fault_access(warp, op, lane, verb(kind), at.space, at.offset, bytes, what);
 }
 
+bool is_shared(Space space) {
+  return space == Space::kShared || space == Space::kCluster;
+}
+
 void count_traffic(Traffic& traffic, Space space, unsigned bytes, AccessKind kind) {
-  if (space != Space::kGlobal && space != Space::kShared) return;
+  if (space != Space::kGlobal && !is_shared(space)) return;
   if (kind != AccessKind::kWrite)
     (space == Space::kGlobal ? traffic.global_read : traffic.shared_read) += bytes;
   if (kind != AccessKind::kRead)
     (space == Space::kGlobal ? traffic.global_written : traffic.shared_written) += bytes;
 }
 
-bool in_bounds(std::uint64_t offset, unsigned bytes, std::uint64_t size) {
+bool in_bounds(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) {
   return offset < size && bytes <= size - offset;
 }
 
@@ -67,29 +71,29 @@ std::byte* locate_global(Warp& warp, const Op& op, unsigned lane, Place at, unsi
 
 Located locate_shared(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
   SharedMemory& shared = warp.cta->shared;
-  if (!in_bounds(at.offset, bytes, shared.bytes())) {
-    fault_access(warp, op, lane, kind, at, bytes, "");
-    return {};
-  }
-  if (kind != AccessKind::kWrite && !shared.written(at.offset, bytes)) {
+  const std::optional<std::uint64_t> place =
+      shared_offset(warp, op, lane, verb(kind), at.space, at.offset, bytes);
+  if (!place) return {};
+  const std::uint64_t offset = *place;
+  note_visit(warp, op, lane, offset);
+  if (kind != AccessKind::kWrite && !shared.written(offset, bytes)) {
     fault_access(warp, op, lane, kind, at, bytes,
-                 shared.marks(at.offset, bytes) ? warp.cta->async->describe_marks(at.offset, bytes)
-                                                : ", which nothing has written");
+                 shared.marks(offset, bytes) ? warp.cta->async->describe_marks(offset, bytes)
+                                             : ", which nothing has written");
     return {};
   }
-  if (kind != AccessKind::kRead && shared.marks(at.offset, bytes)) {
-    fault_access(warp, op, lane, kind, at, bytes, warp.cta->async->describe_marks(at.offset, bytes));
+  if (kind != AccessKind::kRead && shared.marks(offset, bytes)) {
+    fault_access(warp, op, lane, kind, at, bytes, warp.cta->async->describe_marks(offset, bytes));
     return {};
   }
-  const AccessRecord record{shared.epoch(warp.index), static_cast<std::uint16_t>(warp.thread(lane)),
-                            (op.flags & kStrong) != 0, op.instruction};
-  std::optional<AccessConflict> conflict = kind == AccessKind::kRead ? shared.read(at.offset, bytes, record)
-                                                                     : shared.write(at.offset, bytes, record);
+  const AccessRecord record = warp.access(op, lane, (op.flags & kStrong) != 0);
+  std::optional<AccessConflict> conflict =
+      kind == AccessKind::kRead ? shared.read(offset, bytes, record) : shared.write(offset, bytes, record);
   if (conflict && kind != AccessKind::kWrite) {
-    fault_race(warp, op, lane, at.offset, bytes, kind != AccessKind::kRead, *conflict);
+    fault_race(warp, op, lane, offset, bytes, kind != AccessKind::kRead, *conflict);
     return {};
   }
-  return {shared.data() + at.offset, nullptr, conflict};
+  return {shared.data() + offset, nullptr, conflict};
 }
 
 // The function that the lane is in, and where its frame begins in local memory.
@@ -177,7 +181,8 @@ std::string describe_local(const Warp& warp, const Frame& frame, std::uint64_t o
 
 Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned bytes, AccessKind kind) {
   switch (at.space) {
-    case Space::kShared: return locate_shared(warp, op, lane, at, bytes, kind);
+    case Space::kShared:
+    case Space::kCluster: return locate_shared(warp, op, lane, at, bytes, kind);
     case Space::kConst:
     case Space::kParam: return {locate_constant(warp, op, lane, at, bytes, kind), nullptr, {}};
     case Space::kLocal: return locate_local(warp, op, lane, at, bytes, kind);
@@ -189,10 +194,64 @@ Located locate_in(Warp& warp, const Op& op, unsigned lane, Place at, unsigned by
 
 void fault_access(Warp& warp, const Op& op, unsigned lane, std::string_view verb, Space space,
                   std::uint64_t offset, std::uint64_t bytes, std::string_view what) {
+  const Cta* cta = warp.cta;
+  std::string other;
+  if (is_shared(space)) {
+    const SharedPlace place = shared_place(*cta, offset);
+    if (place.rank < cta->cluster.ctas.size()) {
+      offset = place.offset;
+      if (place.rank != cta->rank) {
+        cta = &cta->cluster.ctas[place.rank];
+        other = str_cat(" of CTA ", to_string(cta->ctaid));
+      }
+    }
+  }
   warp.fault(op, lane,
-             str_cat(verb, " ", bytes, " bytes at ", name(space), " address ", hex(offset), what, ": ",
+             str_cat(verb, " ", bytes, " bytes at ", name(space), " address ", hex(offset), other, what, ": ",
                      space == Space::kLocal ? describe_local(warp, frame_at(warp, lane), offset)
-                                            : describe(*warp.cta, space, offset)));
+                                            : describe(*cta, space, offset)));
+}
+
+void fault_shared(Warp& warp, const Op& op, unsigned lane, std::string_view verb, std::uint64_t offset,
+                  std::uint64_t bytes, std::string_view what) {
+  const std::uint64_t stride = warp.cta->shared.stride();
+  fault_access(warp, op, lane, verb, Space::kCluster, mapped(offset / stride, offset % stride), bytes, what);
+}
+
+std::optional<std::uint64_t> shared_offset(Warp& warp, const Op& op, unsigned lane, std::string_view verb,
+                                           Space space, std::uint64_t address, std::uint64_t bytes) {
+  Cta& own = *warp.cta;
+  SharedMemory& shared = own.shared;
+  const SharedPlace place = shared_place(own, address);
+  const auto refuse = [&](std::string_view what) {
+    fault_access(warp, op, lane, verb, space, address, bytes, what);
+    return std::nullopt;
+  };
+  const std::size_t ctas = own.cluster.ctas.size();
+  if (place.rank >= ctas)
+    return refuse(ctas == 1 ? "" : str_cat(", which is of none of the ", ctas, " CTAs of the cluster"));
+  if (!in_bounds(place.offset, bytes, shared.bytes())) return refuse("");
+  if (place.rank != own.rank) {
+    Cta& other = own.cluster.ctas[place.rank];
+    if (space == Space::kShared) return refuse(", which .shared::cta does not reach; say .shared::cluster");
+    if (!shared.knows_begun(warp.slot, place.rank)) {
+      return refuse(", which may not have begun to run; meet it at barrier.cluster before the first access");
+    }
+    if (other.done()) {
+      return refuse(
+          ", which has exited; let all CTAs of the cluster meet at barrier.cluster before they exit");
+    }
+  }
+  return place.rank * shared.stride() + place.offset;
+}
+
+void note_visit(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset) {
+  Cta& own = *warp.cta;
+  if (own.cluster.ctas.size() == 1) return;
+  Cta& visited = own.cluster.ctas[offset / own.shared.stride()];
+  if (&visited == &own) return;
+  const AccessRecord record = warp.access(op, lane, false);
+  visited.visits[record.thread] = record;
 }
 
 std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
@@ -201,6 +260,7 @@ std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
   std::vector<Named> all;
   switch (space) {
     case Space::kShared:
+    case Space::kCluster:
       for (const PlacedVariable& p : launch.code->shared) {
         const Variable& v = launch.module->variables[p.variable];
         all.push_back({v.name, p.offset,
@@ -220,7 +280,8 @@ std::string describe(const Cta& cta, Space space, std::uint64_t offset) {
 }
 
 Space space_of(const Op& op, std::uint64_t address) {
-  return place_of(op.space, address).space;
+  const Space space = place_of(op.space, address).space;
+  return is_shared(space) ? Space::kShared : space;
 }
 
 Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, unsigned bytes,
@@ -237,28 +298,31 @@ Located locate(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, u
   // acquire that sees it.
   SharedMemory& shared = warp.cta->shared;
   const bool fenced = warp.cta->launch->code->has_fence;
-  const std::uint64_t key = at.offset + window(at.space);
-  if (kind != AccessKind::kWrite && (fenced || (op.flags & kAcquire))) shared.acquire(warp.index, key);
+  const SharedPlace place = shared_place(*warp.cta, at.offset);
+  const std::uint64_t key =
+      window(at.space) + (is_shared(at.space) ? place.rank * shared.stride() + place.offset : at.offset);
+  if (kind != AccessKind::kWrite && (fenced || (op.flags & kAcquire))) shared.acquire(warp.slot, key);
   const Located located = locate_in(warp, op, lane, at, bytes, kind);
-  if (kind != AccessKind::kRead && (fenced || (op.flags & kRelease))) shared.release(warp.index, key);
+  if (kind != AccessKind::kRead && (fenced || (op.flags & kRelease))) shared.release(warp.slot, key);
   return located;
 }
 
-void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, std::uint64_t bytes,
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset, std::uint64_t bytes,
                 bool writes, const AccessConflict& conflict) {
-  const Launch& launch = *warp.cta->launch;
+  const Cluster& cluster = warp.cta->cluster;
   const AccessRecord& earlier = conflict.earlier;
-  const Instruction& other = *launch.code->instructions[earlier.instruction];
-  address = place_of(op.space, address).offset;
-  const std::string who = earlier.asynchronous()
-                              ? std::string("an asynchronous copy")
-                              : str_cat("thread ", to_string(position(earlier.thread, launch.config.block)));
+  const Instruction& other = *cluster.launch->code->instructions[earlier.instruction];
+  const std::string who =
+      earlier.asynchronous ? std::string("an asynchronous copy") : cluster.name_thread(earlier.thread);
+  const Cta& cta = cluster.ctas[offset / cluster.shared.stride()];
+  const std::uint64_t address = offset % cluster.shared.stride();
   warp.fault(
       op, lane,
       str_cat("race in shared memory: ", writes ? "writes " : "reads ", bytes, " bytes at shared address ",
-              hex(address), ", which ", who, conflict.earlier_writes ? " wrote" : " read", " at PTX line ",
-              other.line, " `", other.text, "`, with no ", earlier.asynchronous() ? "wait" : "barrier",
-              " between the two: ", describe(*warp.cta, Space::kShared, address)));
+              hex(address), &cta == warp.cta ? "" : str_cat(" of CTA ", to_string(cta.ctaid)), ", which ",
+              who, conflict.earlier_writes ? " wrote" : " read", " at PTX line ", other.line, " `",
+              other.text, "`, with no ", earlier.asynchronous ? "wait" : "barrier",
+              " between the two: ", describe(cta, Space::kShared, address)));
 }
 
 std::uint32_t decode_semantics(Decoder& d) {
@@ -298,7 +362,7 @@ void set_access(Op& op, const AddressOperand& address, Space space, AccessKind k
 }
 
 void note_access(Decoder& d, Space space, unsigned bytes) {
-  if (space == Space::kShared || space == Space::kGeneric) d.shared_access(bytes);
+  if (is_shared(space) || space == Space::kGeneric) d.shared_access(bytes);
 }
 
 }  // namespace ptxgen::emulator

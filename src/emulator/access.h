@@ -42,14 +42,25 @@ inline std::uint64_t lane_address(const Warp& warp, const Op& op, unsigned lane)
 }
 
 // Where the address lies: the operation's space, or for a generic address the one whose window it is in.
+// Shared memory is kShared, whosever it is.
 Space space_of(const Op& op, std::uint64_t address);
+
+// The place in SharedMemory of `bytes` at an address of `space`, kShared or kCluster. Faults where it is
+// outside the CTA's memory, or in that of a CTA that the thread cannot reach.
+std::optional<std::uint64_t> shared_offset(Warp& warp, const Op& op, unsigned lane, std::string_view verb,
+                                           Space space, std::uint64_t address, std::uint64_t bytes);
+// Notes an access to that place: in another CTA, it must happen before that one's end.
+void note_visit(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset);
 
 // Ends the CTA with "<verb> N bytes at shared address 0x10<what>: where that is".
 void fault_access(Warp& warp, const Op& op, unsigned lane, std::string_view verb, Space space,
                   std::uint64_t offset, std::uint64_t bytes, std::string_view what);
+// The same for a place in SharedMemory.
+void fault_shared(Warp& warp, const Op& op, unsigned lane, std::string_view verb, std::uint64_t offset,
+                  std::uint64_t bytes, std::string_view what);
 
-// Ends the CTA with the message for a race.
-void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t address, std::uint64_t bytes,
+// Ends the CTA with the message for a race, at a place in SharedMemory.
+void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset, std::uint64_t bytes,
                 bool writes, const AccessConflict& conflict);
 
 // "12 bytes past the end of allocation 'out' ..." for any space; `offset` is within the space.

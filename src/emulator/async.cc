@@ -26,17 +26,23 @@ bool overlaps(std::uint64_t a, std::uint64_t a_bytes, std::uint64_t b, std::uint
 
 }  // namespace
 
-Async::Async(Cta& cta) : cta_(cta), threads_(cta.threads), seed_(cta.launch->options.seed) {}
+Async::Async(Cluster& cluster)
+    : cluster_(cluster), threads_(count_threads()), seed_(cluster.launch->options.seed) {}
 
-void Async::reset(std::uint64_t cta) {
+std::size_t Async::count_threads() const {
+  const Launch& l = *cluster_.launch;
+  return (l.cluster_ctas() - 1) * kMaxWarps * kWarpSize + l.config.block.count();
+}
+
+void Async::reset(std::uint64_t cluster) {
   barriers_.clear();
   loads_.clear();
   threads_.assign(threads_.size(), ThreadCopies{});
-  next_agent_ = 0;
+  next_agent_ = kUnawaited + 1;
   patience_ = kPatience;
   rounds_ = 0;
   woken_ = false;
-  random_ = seed_ + cta * 0x2545f4914f6cdd1d;
+  random_ = seed_ + cluster * 0x2545f4914f6cdd1d;
 }
 
 // SplitMix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014).
@@ -49,8 +55,8 @@ std::uint64_t Async::random() {
 
 // ---- the scheduler's side ----
 
-std::size_t Async::first_warp() {
-  return seed_ ? random() % cta_.warps.size() : 0;
+std::size_t Async::first_of(std::size_t count) {
+  return seed_ && count > 1 ? random() % count : 0;
 }
 
 std::uint64_t Async::turn(std::uint64_t usual) {
@@ -74,14 +80,16 @@ bool Async::after_turns(bool progress) {
 }
 
 bool Async::awaited(std::uint64_t mbarrier) const {
-  for (const Warp& w : cta_.warps) {
-    if (w.live == 0) continue;
-    for (const Split& s : w.splits) {
-      if (s.state == Split::State::kSuspended && s.barrier == mbarrier) return true;
-    }
-    if (w.idle && w.refusals.back().mbarrier == mbarrier) return true;
-  }
-  return false;
+  const auto waits = [&](const Split& s) {
+    return s.state == Split::State::kSuspended && s.barrier == mbarrier;
+  };
+  bool found = false;
+  cluster_.for_each_warp([&](const Warp& w) {
+    if (w.live == 0) return;
+    found |= std::any_of(w.splits.begin(), w.splits.end(), waits) ||
+             (w.idle && w.refusals.back().mbarrier == mbarrier);
+  });
+  return found;
 }
 
 // The latest first: copies overtake each other.
@@ -105,21 +113,23 @@ bool Async::land_one(bool awaited_only) {
 // mbarrier.try_wait may return false at any time. True when somebody sleeps or polls.
 bool Async::wake_sleepers() {
   woken_ = false;
-  for (Warp& w : cta_.warps) {
-    if (w.live == 0) continue;
+  cluster_.for_each_warp([&](Warp& w) {
+    if (w.live == 0) return;
     woken_ |= w.idle;
     for (Split& s : w.splits) {
       if (s.state != Split::State::kSuspended) continue;
       s.state = Split::State::kReleased;
       woken_ = true;
     }
-  }
+  });
   return woken_;
 }
 
 void Async::land_at_random() {
-  for (std::uint32_t w = 0; cta_.wgmma && w < cta_.warps.size(); ++w) {
-    if (random() % 8 == 0) cta_.wgmma->advance(w);
+  for (Cta& cta : cluster_.ctas) {
+    for (std::uint32_t w = 0; cta.wgmma && w < cta.warps.size(); ++w) {
+      if (random() % 8 == 0) cta.wgmma->advance(w);
+    }
   }
   for (std::size_t i = loads_.size(); i-- > 0;) {
     if (random() % 8 == 0) land_load(i);
@@ -138,19 +148,29 @@ void Async::land_at_random() {
   }
 }
 
-void Async::finish() {
+bool Async::lies_in(std::uint64_t offset, const Cta& cta) const {
+  return offset / std::max<std::uint64_t>(cluster_.shared.stride(), 1) == cta.rank;
+}
+
+void Async::end(const Cta& cta) {
   for (const AsyncCopy& copy : loads_) {
-    return cta_.fail(
+    const bool reads = copy.from_shared && lies_in(copy.global, cta);
+    if (!reads && !lies_in(copy.shared, cta)) continue;
+    return cluster_.fail(
         copy.instruction, copy.thread,
-        "the CTA exits while this copy is still to write its shared memory; wait for the mbarrier "
-        "first");
+        str_cat("the CTA", cluster_.ctas.size() == 1 ? "" : str_cat(" ", to_string(cta.ctaid)),
+                " exits while this copy is still to ", reads ? "read" : "write",
+                " its shared memory; wait for the mbarrier first"));
   }
-  for (ThreadCopies& t : threads_) {
-    for (AsyncCopy& copy : t.stores) {
+  const std::size_t first = std::size_t{cta.rank} * kMaxWarps * kWarpSize;
+  const std::size_t last = std::min(threads_.size(), first + kMaxWarps * kWarpSize);
+  for (std::size_t i = first; i < last; ++i) {
+    for (AsyncCopy& copy : threads_[i].stores) {
       if (!copy.awaited) {
-        return cta_.fail(copy.instruction, copy.thread,
-                         "the CTA exits while this copy is still to read its shared memory; wait for it with "
-                         "cp.async.bulk.wait_group.read first");
+        return cluster_.fail(
+            copy.instruction, copy.thread,
+            "the CTA exits while this copy is still to read its shared memory; wait for it with "
+            "cp.async.bulk.wait_group.read first");
       }
       if (!copy.landed) write_global(copy);
     }
@@ -167,7 +187,8 @@ MBarrier* Async::find(std::uint64_t offset) {
 
 MBarrier& Async::add(const MBarrier& barrier) {
   MBarrier& added = barriers_.emplace_back(barrier);
-  added.agent = next_agent_++ % kUnawaited;
+  added.agent = next_agent_;
+  next_agent_ = next_agent_ + 1 < kAsyncAgents * cluster_.ctas.size() ? next_agent_ + 1 : kUnawaited + 1;
   ++changes_;
   return added;
 }
@@ -193,20 +214,35 @@ void Async::update(MBarrier& b) {
   b.pending = b.expected;
   join(b.completed, b.arriving);
   b.arriving = {};
-  for (Warp& w : cta_.warps) {
+  cluster_.for_each_warp([&](Warp& w) {
     for (Split& s : w.splits) {
       if (s.state == Split::State::kSuspended && s.barrier == b.offset) s.state = Split::State::kReady;
+    }
+  });
+}
+
+// An arrival that is still to come completes the next barrier.cluster, one that is there the barrier after
+// that.
+void Async::release_inits(const Warp& warp, LaneMask lanes) {
+  for (MBarrier& b : barriers_) {
+    for (LaneMask left = lanes; left != 0; left &= left - 1) {
+      const auto lane = static_cast<unsigned>(std::countr_zero(left));
+      if (!cluster_.shared.happened(b.init, warp.cluster_thread(lane))) continue;
+      b.visible_from = std::min(b.visible_from, cluster_.barriers + 1 + (warp.arrived >> lane & 1));
     }
   }
 }
 
 std::string Async::describe(std::uint64_t mbarrier) const {
-  const std::string where = str_cat("the mbarrier at shared address ", hex(mbarrier));
+  const Cta& cta = cluster_.ctas[mbarrier / cluster_.shared.stride()];
+  const std::string where =
+      str_cat("the mbarrier at shared address ", hex(mbarrier % cluster_.shared.stride()),
+              cluster_.ctas.size() == 1 ? "" : str_cat(" of CTA ", to_string(cta.ctaid)));
   for (const MBarrier& b : barriers_) {
     if (b.offset != mbarrier) continue;
     std::string text = str_cat("phase ", b.phase, " (parity ", b.phase & 1, ") of ", where, ", which lacks ",
                                b.pending, " of ", b.expected, " arrivals and ", b.transactions, " bytes");
-    const std::string place = emulator::describe(cta_, Space::kShared, mbarrier);
+    const std::string place = emulator::describe(cta, Space::kShared, mbarrier % cluster_.shared.stride());
     return str_cat(text, " (", place.substr(0, place.find(';')), ")");
   }
   return str_cat(where, ", which is none any more");
@@ -214,10 +250,14 @@ std::string Async::describe(std::uint64_t mbarrier) const {
 
 // ---- copies ----
 
+Traffic& Async::traffic_of(std::uint32_t thread) {
+  return cluster_.ctas[thread / kMaxWarps / kWarpSize].traffic;
+}
+
 std::string Async::place_of(const AsyncCopy& copy) const {
-  const Instruction& in = *cta_.launch->code->instructions[copy.instruction];
-  return str_cat("the asynchronous copy at PTX line ", in.line, " `", in.text, "` of thread ",
-                 to_string(position(copy.thread, cta_.launch->config.block)));
+  const Instruction& in = *cluster_.launch->code->instructions[copy.instruction];
+  return str_cat("the asynchronous copy at PTX line ", in.line, " `", in.text, "` of ",
+                 cluster_.name_thread(copy.thread));
 }
 
 std::string Async::describe_marks(std::uint64_t offset, unsigned bytes) const {
@@ -232,6 +272,9 @@ std::string Async::describe_marks(std::uint64_t offset, unsigned bytes) const {
   }
   for (const AsyncCopy& c : loads_) {
     if (covers(c)) return to_write(c);
+    if (!c.from_shared || !overlaps(c.global, c.bytes, offset, bytes)) continue;
+    return str_cat(", which ", place_of(c),
+                   " may still read; let whoever waits for its mbarrier say so first");
   }
   for (const ThreadCopies& t : threads_) {
     for (const AsyncCopy& c : t.loads) {
@@ -243,7 +286,11 @@ std::string Async::describe_marks(std::uint64_t offset, unsigned bytes) const {
                      " may still read; wait for it with cp.async.bulk.wait_group.read first");
     }
   }
-  return cta_.wgmma ? cta_.wgmma->describe_source(offset, bytes) : "";
+  for (const Cta& cta : cluster_.ctas) {
+    const std::string source = cta.wgmma ? cta.wgmma->describe_source(offset, bytes) : "";
+    if (!source.empty()) return source;
+  }
+  return "";
 }
 
 void Async::load(const AsyncCopy& copy) {
@@ -256,16 +303,39 @@ void Async::add_arrival(std::uint32_t thread, const ArriveOn& arrival) {
   ++changes_;
 }
 
-void Async::land(AsyncCopy& copy, std::uint32_t agent) {
-  std::byte* to = cta_.shared.data() + copy.shared;
-  if (copy.source_bytes != 0) std::memcpy(to, copy.allocation->data.get() + copy.global, copy.source_bytes);
+// Writes what the copy brings.
+void Async::fill(const AsyncCopy& copy) {
+  std::byte* const shared = cluster_.shared.data();
+  std::byte* const to = shared + copy.shared;
+  for (const CopyPiece& piece : copy.pieces) {
+    if (piece.allocation) {
+      std::memcpy(to + piece.at, piece.allocation->data.get() + piece.global, piece.bytes);
+    } else {
+      std::memset(to + piece.at, 0, piece.bytes);
+    }
+  }
+  if (!copy.pieces.empty()) return;
+  if (copy.source_bytes != 0) {
+    std::memcpy(to, (copy.from_shared ? shared : copy.allocation->data.get()) + copy.global,
+                copy.source_bytes);
+  }
   std::memset(to + copy.source_bytes, 0, copy.bytes - copy.source_bytes);
-  copy.record = cta_.shared.agent_record(agent, copy.instruction);
+}
+
+void Async::land(AsyncCopy& copy, std::uint32_t agent) {
+  fill(copy);
+  copy.record = cluster_.shared.agent_record(agent, copy.instruction);
   copy.landed = true;
-  cta_.shared.unmark(copy.shared, copy.bytes, kDestination);
-  cta_.shared.land(copy.shared, copy.bytes, copy.record);
-  cta_.traffic.global_read += copy.source_bytes;
-  cta_.traffic.shared_written += copy.bytes;
+  if (copy.from_shared) {
+    cluster_.shared.unmark(copy.global, copy.bytes, kSource);
+    cluster_.shared.read_by_agent(copy.global, copy.bytes, copy.record);
+    mark_sources();
+  }
+  cluster_.shared.unmark(copy.shared, copy.bytes, kDestination);
+  cluster_.shared.land(copy.shared, copy.bytes, copy.record);
+  Traffic& traffic = traffic_of(copy.thread);
+  (copy.from_shared ? traffic.shared_read : traffic.global_read) += copy.source_bytes;
+  traffic.shared_written += copy.bytes;
   ++changes_;
 }
 
@@ -276,12 +346,11 @@ void Async::land_load(std::size_t index) {
   land(copy, barrier->agent);
   barrier->transactions -= copy.bytes;
   if (barrier->transactions < -kMaxMBarrierCount) {
-    return cta_.fail(copy.instruction, copy.thread,
-                     str_cat("its completion takes the transaction count of ", describe(copy.mbarrier),
-                             ", beyond -", kMaxMBarrierCount));
+    return cluster_.fail(copy.instruction, copy.thread,
+                         str_cat("its completion takes the transaction count of ", describe(copy.mbarrier),
+                                 ", beyond -", kMaxMBarrierCount));
   }
-  std::uint32_t& seen = barrier->arriving.clock[kMaxWarps + barrier->agent];
-  seen = std::max(seen, copy.record.clock);
+  cluster_.shared.publish(copy.record, barrier->arriving);
   update(*barrier);
 }
 
@@ -292,24 +361,24 @@ void Async::fire(ThreadCopies& thread, std::size_t index, bool waited) {
   const auto number = static_cast<std::uint32_t>(&thread - threads_.data());
   if (waited) {
     const std::uint32_t warp = number / kWarpSize;
-    cta_.shared.publish(warp, LaneMask{1} << (number % kWarpSize), barrier->arriving);
-    cta_.shared.tick(warp);
+    cluster_.shared.publish(warp, LaneMask{1} << (number % kWarpSize), barrier->arriving);
+    cluster_.shared.tick(warp);
   }
-  std::uint32_t& seen = barrier->arriving.clock[kMaxWarps + barrier->agent];
   for (std::size_t i = 0; i < arrival.copies && !waited; ++i) {
     AsyncCopy& copy = thread.loads[i];
     if (!copy.landed) {
       land(copy, barrier->agent);
     } else {  // now somebody can wait for it
-      const AccessRecord record = cta_.shared.agent_record(barrier->agent, copy.instruction);
-      cta_.shared.claim(copy.shared, copy.bytes, copy.record, record);
+      const AccessRecord record = cluster_.shared.agent_record(barrier->agent, copy.instruction);
+      cluster_.shared.claim(copy.shared, copy.bytes, copy.record, record);
       copy.record = record;
     }
-    seen = std::max(seen, copy.record.clock);
+    cluster_.shared.publish(copy.record, barrier->arriving);
   }
   if (barrier->pending == 0) {
-    return cta_.fail(arrival.instruction, number,
-                     str_cat("arrives at ", describe(arrival.mbarrier), ": more arrivals than it waits for"));
+    return cluster_.fail(
+        arrival.instruction, number,
+        str_cat("arrives at ", describe(arrival.mbarrier), ": more arrivals than it waits for"));
   }
   --barrier->pending;
   update(*barrier);
@@ -321,14 +390,15 @@ void Async::wait_loads(std::uint32_t thread, std::uint32_t pending, bool open) {
   while (complete < t.loads.size() && (open || std::uint64_t{t.loads[complete].group} + pending < t.groups)) {
     ++complete;
   }
-  const AccessRecord mine{cta_.shared.epoch(thread / kWarpSize), static_cast<std::uint16_t>(thread), false,
-                          0};
+  AccessRecord mine;
+  mine.clock = cluster_.shared.epoch(thread / kWarpSize);
+  mine.thread = static_cast<std::uint16_t>(thread);
   for (std::size_t i = 0; i < complete; ++i) {
     AsyncCopy& copy = t.loads[i];
     if (!copy.landed) land(copy, kUnawaited);
     AccessRecord record = mine;
     record.instruction = copy.instruction;
-    cta_.shared.claim(copy.shared, copy.bytes, copy.record, record);
+    cluster_.shared.claim(copy.shared, copy.bytes, copy.record, record);
   }
   // What was to follow these copies follows now.
   for (std::size_t i = t.arrivals.size(); i-- > 0;) {
@@ -339,34 +409,46 @@ void Async::wait_loads(std::uint32_t thread, std::uint32_t pending, bool open) {
 }
 
 void Async::read_source(AsyncCopy& store) {
-  const std::byte* from = cta_.shared.data() + store.shared;
+  const std::byte* from = cluster_.shared.data() + store.shared;
   store.data.assign(from, from + store.bytes);
-  cta_.traffic.shared_read += store.bytes;
+  traffic_of(store.thread).shared_read += store.bytes;
 }
 
 void Async::write_global(AsyncCopy& store) {
   if (store.data.empty()) read_source(store);
-  std::memcpy(store.allocation->data.get() + store.global, store.data.data(), store.bytes);
-  store.allocation->mark_written(store.global, store.bytes);
+  const auto write = [&](Allocation& to, std::uint64_t global, std::size_t at, std::uint32_t bytes) {
+    std::memcpy(to.data.get() + global, store.data.data() + at, bytes);
+    to.mark_written(global, bytes);
+  };
+  for (const CopyPiece& piece : store.pieces) {
+    if (piece.allocation) write(*piece.allocation, piece.global, piece.at, piece.bytes);
+  }
+  if (store.pieces.empty()) write(*store.allocation, store.global, 0, store.bytes);
   store.landed = true;
-  cta_.traffic.global_written += store.bytes;
+  traffic_of(store.thread).global_written += store.bytes;
   ++changes_;
 }
 
 void Async::mark_sources() {
-  if (cta_.wgmma) cta_.wgmma->mark_sources();
+  for (Cta& cta : cluster_.ctas) {
+    if (cta.wgmma) cta.wgmma->mark_sources();
+  }
   for (const ThreadCopies& t : threads_) {
     for (const AsyncCopy& copy : t.stores) {
-      if (!copy.awaited) cta_.shared.mark(copy.shared, copy.bytes, kSource);
+      if (!copy.awaited) cluster_.shared.mark(copy.shared, copy.bytes, kSource);
     }
+  }
+  for (const AsyncCopy& copy : loads_) {
+    if (copy.from_shared) cluster_.shared.mark(copy.global, copy.bytes, kSource);
   }
 }
 
 void Async::wait_stores(std::uint32_t thread, std::uint32_t pending, bool only_read) {
   ThreadCopies& t = threads_[thread];
   const auto covered = [&](const AsyncCopy& c) { return std::uint64_t{c.group} + pending < t.bulk_groups; };
-  const AccessRecord mine{cta_.shared.epoch(thread / kWarpSize), static_cast<std::uint16_t>(thread), false,
-                          0};
+  AccessRecord mine;
+  mine.clock = cluster_.shared.epoch(thread / kWarpSize);
+  mine.thread = static_cast<std::uint16_t>(thread);
   bool unmarked = false;
   for (AsyncCopy& copy : t.stores) {
     if (!covered(copy)) continue;
@@ -376,8 +458,8 @@ void Async::wait_stores(std::uint32_t thread, std::uint32_t pending, bool only_r
     // From here on it is as if the thread had read the bytes itself.
     AccessRecord record = mine;
     record.instruction = copy.instruction;
-    cta_.shared.read(copy.shared, copy.bytes, record);
-    cta_.shared.unmark(copy.shared, copy.bytes, kSource);
+    cluster_.shared.read(copy.shared, copy.bytes, record);
+    cluster_.shared.unmark(copy.shared, copy.bytes, kSource);
     unmarked = true;
   }
   if (unmarked) mark_sources();

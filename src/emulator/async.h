@@ -1,5 +1,6 @@
-// What goes on beside the threads of a CTA: mbarriers and copies in flight (PTX ISA, "Asynchronous
-// operations", "mbarrier", "cp.async", "cp.async.bulk").
+// What goes on beside the threads of a cluster: mbarriers and copies in flight (PTX ISA, "Asynchronous
+// operations", "mbarrier", "cp.async", "cp.async.bulk"). Places in shared memory are those of SharedMemory,
+// threads those of AccessRecord: one numbering for the cluster.
 //
 // A copy is adversarial: it lands when a thread waits for it and nothing else can go on, or, with
 // Options::seed, at random between its issue and that moment. Until then its destination counts as unwritten
@@ -25,17 +26,29 @@ struct MBarrier {
   std::uint32_t phase = 0;
   std::uint32_t agent = 0;
   AccessRecord init;
+  // What Warp::cluster_barriers is once a fence.mbarrier_init has made `init` visible through a
+  // barrier.cluster.
+  std::uint64_t visible_from = ~std::uint64_t{0};
   HappensBefore arriving, completed;  // of the current phase, and of those before it
+};
+
+// Of a tensor copy: bytes that lie together in shared and in global memory.
+struct CopyPiece {
+  std::uint32_t at = 0, bytes = 0;  // from the beginning of the box in shared memory
+  Allocation* allocation = nullptr;  // null: outside the tensor
+  std::uint64_t global = 0;
 };
 
 struct AsyncCopy {
   std::uint32_t thread = 0;
   std::uint32_t instruction = 0;
   std::uint64_t shared = 0;  // offset
+  bool from_shared = false;  // a copy between two CTAs
   Allocation* allocation = nullptr;
-  std::uint64_t global = 0;  // offset in the allocation
+  std::uint64_t global = 0;  // offset in the allocation; from_shared: of the source in shared memory
   std::uint32_t bytes = 0;
   std::uint32_t source_bytes = 0;  // cp.async: zeros follow
+  std::vector<CopyPiece> pieces;   // a tensor copy has these in the place of `allocation`
   std::uint64_t mbarrier = 0;      // offset of the one that a bulk copy completes
   std::uint32_t group = 0;         // of its thread
   bool landed = false;
@@ -61,19 +74,20 @@ struct ThreadCopies {
 
 class Async {
  public:
-  explicit Async(Cta& cta);
+  explicit Async(Cluster& cluster);
 
-  void reset(std::uint64_t cta);
+  void reset(std::uint64_t cluster);
 
   // ---- the scheduler's side ----
 
   std::uint64_t changes() const { return changes_; }
-  std::size_t first_warp();
+  // Who of so many has the first turn.
+  std::size_t first_of(std::size_t count);
   std::uint64_t turn(std::uint64_t usual);
   // After every warp had its turn; false when nobody can go on any more.
   bool after_turns(bool progress);
-  // When all threads have exited.
-  void finish();
+  // When all threads of the CTA have exited.
+  void end(const Cta& cta);
 
   // ---- mbarriers ----
 
@@ -83,6 +97,8 @@ class Async {
   bool has_copies(std::uint64_t mbarrier) const;
   // After a change of its counts: completes the phase when they are zero, and wakes who waits for it.
   void update(MBarrier& barrier);
+  // fence.mbarrier_init by these lanes.
+  void release_inits(const Warp& warp, LaneMask lanes);
 
   // ---- copies ----
 
@@ -106,6 +122,7 @@ class Async {
   void land_load(std::size_t index);
   // `waited`: the thread itself has seen the copies.
   void fire(ThreadCopies& thread, std::size_t arrival, bool waited);
+  void fill(const AsyncCopy& copy);
   void read_source(AsyncCopy& store);
   void write_global(AsyncCopy& store);
   bool awaited(std::uint64_t mbarrier) const;
@@ -115,7 +132,11 @@ class Async {
   std::uint64_t random();
   std::string place_of(const AsyncCopy& copy) const;
 
-  Cta& cta_;
+  Traffic& traffic_of(std::uint32_t thread);
+  bool lies_in(std::uint64_t offset, const Cta& cta) const;
+  std::size_t count_threads() const;
+
+  Cluster& cluster_;
   std::vector<MBarrier> barriers_;
   std::vector<AsyncCopy> loads_;  // bulk copies into shared memory
   std::vector<ThreadCopies> threads_;
@@ -129,6 +150,11 @@ class Async {
 
 // The initialised mbarrier at an offset of shared memory, for the lane's thread; null after a fault.
 MBarrier* usable_mbarrier(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset);
+// Whether its initialisation is visible to the warp since a barrier.cluster that followed a
+// fence.mbarrier_init.
+inline bool visible_in_cluster(const MBarrier& barrier, const Warp& warp) {
+  return warp.cluster_barriers >= barrier.visible_from;
+}
 
 // cp.async.mbarrier.arrive, whose opcode is that of the copies.
 class Decoder;

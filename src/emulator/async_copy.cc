@@ -4,130 +4,12 @@
 #include <bit>
 
 #include "src/emulator/access.h"
-#include "src/emulator/async.h"
+#include "src/emulator/copying.h"
 #include "src/emulator/lanes.h"
 #include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
 namespace {
-
-// A lane's copy with what all of them check.
-class Copying {
- public:
-  Copying(Warp& warp, const Op& op, unsigned lane) : warp_(warp), op_(op), lane_(lane) {
-    copy.thread = warp.thread(lane);
-    copy.instruction = op.instruction;
-  }
-
-  AsyncCopy copy;
-
-  // The piece of global memory, of which `bytes` are read or written.
-  bool global(std::uint64_t address, std::uint32_t bytes, unsigned alignment, bool reads) {
-    const std::string_view verb = reads ? "reads" : "writes";
-    if (address % alignment != 0) {
-      return fault(verb, Space::kGlobal, address, bytes, str_cat(", which is not a multiple of ", alignment));
-    }
-    if (bytes == 0) return true;
-    copy.allocation = warp_.cta->launch->memory.find(address, bytes, warp_.cursor);
-    if (!copy.allocation) return fault(verb, Space::kGlobal, address, bytes, "");
-    copy.global = address - copy.allocation->address;
-    if (reads && !copy.allocation->written(copy.global, bytes)) {
-      return fault(verb, Space::kGlobal, address, bytes, ", which nothing has written");
-    }
-    return true;
-  }
-
-  bool shared(std::uint64_t offset, std::uint32_t bytes, unsigned alignment, std::string_view verb) {
-    const std::uint64_t size = warp_.cta->shared.bytes();
-    if (offset % alignment != 0) {
-      return fault(verb, Space::kShared, offset, bytes, str_cat(", which is not a multiple of ", alignment));
-    }
-    if (offset >= size || size - offset < bytes) return fault(verb, Space::kShared, offset, bytes, "");
-    copy.shared = offset;
-    copy.bytes = bytes;
-    return true;
-  }
-
-  // From now on the bytes of shared memory are to be written.
-  bool begin_write(bool async_proxy) {
-    SharedMemory& shared = warp_.cta->shared;
-    if (shared.marks(copy.shared, copy.bytes)) {
-      return fault("writes", Space::kShared, copy.shared, copy.bytes,
-                   warp_.cta->async->describe_marks(copy.shared, copy.bytes));
-    }
-    if (const auto conflict = shared.would_race(copy.shared, copy.bytes, record())) {
-      return race(true, *conflict);
-    }
-    if (async_proxy && !fenced("writes")) return false;
-    shared.forget_written(copy.shared, copy.bytes);
-    shared.mark(copy.shared, copy.bytes, kDestination);
-    return true;
-  }
-
-  // From now on the bytes of shared memory are to be read.
-  bool begin_read() {
-    SharedMemory& shared = warp_.cta->shared;
-    const std::uint8_t marks = shared.marks(copy.shared, copy.bytes);
-    if (marks & (kDestination | kMBarrierObject) || !shared.written(copy.shared, copy.bytes)) {
-      return fault(
-          "reads", Space::kShared, copy.shared, copy.bytes,
-          marks ? warp_.cta->async->describe_marks(copy.shared, copy.bytes) : ", which nothing has written");
-    }
-    if (const auto conflict = shared.read(copy.shared, copy.bytes, record())) return race(false, *conflict);
-    if (!fenced("reads")) return false;
-    shared.mark(copy.shared, copy.bytes, kSource);
-    return true;
-  }
-
-  // The mbarrier at the offset, whose initialisation the async proxy must see.
-  bool mbarrier(std::uint64_t offset) {
-    const MBarrier* barrier = usable_mbarrier(warp_, op_, lane_, offset);
-    if (!barrier) return false;
-    copy.mbarrier = offset;
-    if (!warp_.cta->launch->options.check_races || warp_.cta->shared.fenced(barrier->init, copy.thread))
-      return true;
-    warp_.fault(op_, lane_,
-                str_cat("completes ", warp_.cta->async->describe(offset), ", which ", writer(barrier->init),
-                        " with neither fence.mbarrier_init nor fence.proxy.async between"));
-    return false;
-  }
-
- private:
-  AccessRecord record() const {
-    return {warp_.cta->shared.epoch(warp_.index), static_cast<std::uint16_t>(copy.thread), false,
-            op_.instruction};
-  }
-
-  std::string writer(const AccessRecord& by) const {
-    const Launch& launch = *warp_.cta->launch;
-    const Instruction& in = *launch.code->instructions[by.instruction];
-    return str_cat("thread ", to_string(position(by.thread, launch.config.block)), " wrote at PTX line ",
-                   in.line, " `", in.text, "`");
-  }
-
-  bool fault(std::string_view verb, Space space, std::uint64_t offset, std::uint32_t bytes,
-             std::string_view what) {
-    fault_access(warp_, op_, lane_, verb, space, offset, bytes, what);
-    return false;
-  }
-
-  bool race(bool writes, const AccessConflict& conflict) {
-    fault_race(warp_, op_, lane_, copy.shared, copy.bytes, writes, conflict);
-    return false;
-  }
-
-  bool fenced(std::string_view verb) {
-    const auto by = warp_.cta->shared.unfenced_write(copy.shared, copy.bytes, copy.thread);
-    if (!by) return true;
-    return fault(verb, Space::kShared, copy.shared, copy.bytes,
-                 str_cat(" through the async proxy, part of which ", writer(*by),
-                         " with no fence.proxy.async between"));
-  }
-
-  Warp& warp_;
-  const Op& op_;
-  unsigned lane_;
-};
 
 // ---- cp.async ----
 
@@ -147,7 +29,7 @@ void cp_async(Warp& warp, const Op& op, LaneMask mask) {
     }
     c.copy.source_bytes = source;
     if (!c.global(warp.lanes<std::uint64_t>(op.src[1])[lane], source, bytes, true)) return;
-    if (!c.shared(warp.lanes<std::uint64_t>(op.src[0])[lane], bytes, bytes, "writes")) return;
+    if (!c.shared(Space::kShared, warp.lanes<std::uint64_t>(op.src[0])[lane], bytes, bytes, "writes")) return;
     if (!c.begin_write(false)) return;
     ThreadCopies& thread = warp.cta->async->of_thread(c.copy.thread);
     c.copy.group = thread.groups;
@@ -159,14 +41,15 @@ void cp_async(Warp& warp, const Op& op, LaneMask mask) {
 void wait_loads(Warp& warp, const Op& op, LaneMask mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(mask));
-    warp.cta->async->wait_loads(warp.thread(lane), static_cast<std::uint32_t>(op.immediate), op.mode != 0);
+    warp.cta->async->wait_loads(warp.cluster_thread(lane), static_cast<std::uint32_t>(op.immediate),
+                                op.mode != 0);
     if (!warp.cta->fault.ok()) warp.event = Event::kFault;
   }
 }
 
 void commit_loads(Warp& warp, const Op&, LaneMask mask) {
   for (; mask != 0; mask &= mask - 1) {
-    ++warp.cta->async->of_thread(warp.thread(static_cast<unsigned>(std::countr_zero(mask)))).groups;
+    ++warp.cta->async->of_thread(warp.cluster_thread(static_cast<unsigned>(std::countr_zero(mask)))).groups;
   }
 }
 
@@ -179,18 +62,28 @@ bool bulk_size(Warp& warp, const Op& op, unsigned lane, Slot slot, std::uint32_t
   return false;
 }
 
-// src: destination, source, size, mbarrier.
+// Op::mode of a bulk copy into shared memory: from shared memory; to the CTAs of a mask.
+enum BulkMode : std::uint32_t { kFromShared = 1, kMulticast = 2 };
+
+// src: destination, source, size, mbarrier, mask.
 void bulk_load(Warp& warp, const Op& op, LaneMask mask) {
   for (LaneMask left = mask; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     Copying c(warp, op, lane);
     std::uint32_t bytes;
     if (!bulk_size(warp, op, lane, op.src[2], bytes)) return;
-    if (!c.mbarrier(warp.lanes<std::uint64_t>(op.src[3])[lane])) return;
-    if (!c.global(warp.lanes<std::uint64_t>(op.src[1])[lane], bytes, 16, true)) return;
-    if (!c.shared(warp.lanes<std::uint64_t>(op.src[0])[lane], bytes, 16, "writes")) return;
-    if (!c.begin_write(true)) return;
+    const std::uint64_t from = warp.lanes<std::uint64_t>(op.src[1])[lane];
     c.copy.source_bytes = bytes;
+    if (!c.mbarrier(warp.lanes<std::uint64_t>(op.src[3])[lane])) return;
+    if (op.mode & kFromShared ? !c.shared_source(from, bytes) : !c.global(from, bytes, 16, true)) return;
+    if (!c.shared(Space::kCluster, warp.lanes<std::uint64_t>(op.src[0])[lane], bytes, 16, "writes")) return;
+    if (!c.same_cta()) return;
+    if (op.mode & kMulticast) {
+      if (!c.multicast(warp.lanes<std::uint16_t>(op.src[4])[lane], 16)) return;
+      continue;
+    }
+    if (!c.begin_write(true)) return;
+    if ((op.mode & kFromShared) && !c.begin_read(c.copy.global)) return;
     warp.cta->async->load(c.copy);
   }
 }
@@ -203,17 +96,16 @@ void bulk_store(Warp& warp, const Op& op, LaneMask mask) {
     std::uint32_t bytes;
     if (!bulk_size(warp, op, lane, op.src[2], bytes)) return;
     if (!c.global(warp.lanes<std::uint64_t>(op.src[0])[lane], bytes, 16, false)) return;
-    if (!c.shared(warp.lanes<std::uint64_t>(op.src[1])[lane], bytes, 16, "reads")) return;
-    if (!c.begin_read()) return;
-    ThreadCopies& thread = warp.cta->async->of_thread(c.copy.thread);
-    c.copy.group = thread.bulk_groups;
-    thread.stores.push_back(std::move(c.copy));
+    if (!c.shared(Space::kShared, warp.lanes<std::uint64_t>(op.src[1])[lane], bytes, 16, "reads")) return;
+    if (!c.begin_read(c.copy.shared)) return;
+    c.start_store();
   }
 }
 
 void commit_stores(Warp& warp, const Op&, LaneMask mask) {
   for (; mask != 0; mask &= mask - 1) {
-    ++warp.cta->async->of_thread(warp.thread(static_cast<unsigned>(std::countr_zero(mask)))).bulk_groups;
+    ++warp.cta->async->of_thread(warp.cluster_thread(static_cast<unsigned>(std::countr_zero(mask))))
+          .bulk_groups;
   }
 }
 
@@ -221,7 +113,8 @@ void commit_stores(Warp& warp, const Op&, LaneMask mask) {
 void wait_stores(Warp& warp, const Op& op, LaneMask mask) {
   for (; mask != 0; mask &= mask - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(mask));
-    warp.cta->async->wait_stores(warp.thread(lane), static_cast<std::uint32_t>(op.immediate), op.mode != 0);
+    warp.cta->async->wait_stores(warp.cluster_thread(lane), static_cast<std::uint32_t>(op.immediate),
+                                 op.mode != 0);
   }
 }
 
@@ -239,22 +132,6 @@ void bulk_prefetch(Warp& warp, const Op& op, LaneMask mask) {
 }
 
 // ---- decoding ----
-
-void materialise(Warp& warp, const Op& op, LaneMask mask) {
-  std::uint64_t result[kWarpSize];
-  for (unsigned lane = 0; lane < kWarpSize; ++lane) result[lane] = lane_address(warp, op, lane);
-  store_lanes(warp, op.dst[0], result, mask);
-}
-
-// The address operand as a 64-bit register: such instructions have several.
-// A profile counts accesses of `bytes` there, by each lane.
-Slot address_slot(Decoder& d, std::size_t at, Space space, AccessKind kind = AccessKind::kRead,
-                  unsigned bytes = 0) {
-  const AddressOperand address = d.address(d.operand(at), space);
-  const Slot slot = d.temporary(Type::kB64);
-  set_access(d.emit_helper(&materialise, {slot}, {address.slot}), address, space, kind, bytes);
-  return slot;
-}
 
 // A constant number of groups.
 void emit_wait(Decoder& d, Execute run, std::uint32_t mode) {
@@ -281,29 +158,64 @@ void decode_groups(Decoder& d, Execute commit, Execute wait) {
   if (is_wait) emit_wait(d, wait, d.accept("read"));
 }
 
-void decode_bulk_copy(Decoder& d) {
-  const bool prefetch = d.accept("prefetch");
-  if (prefetch) d.expect_one({"L2"}, "a cache level");
-  const bool to_shared = !prefetch && d.accept_one({"shared::cluster"}) == 0;
-  const bool from_shared = !to_shared && !prefetch && d.accept("global") && d.accept("shared::cta");
-  const bool to_own = !to_shared && !from_shared && !prefetch && d.accept("shared::cta");
-  if (!from_shared) d.expect_one({"global"}, "the state spaces of a copy between global and shared memory");
-  if (to_shared || to_own) d.expect_one({"mbarrier::complete_tx::bytes"}, "a completion mechanism");
-  if (from_shared) d.expect_one({"bulk_group"}, "a completion mechanism");
+void decode_bulk_prefetch(Decoder& d) {
+  d.expect_one({"L2"}, "a cache level");
+  d.expect_one({"global"}, "a state space");
   const bool hint = d.accept("L2::cache_hint");
-  const std::size_t operands = prefetch ? 2 : from_shared ? 3 : 4;
-  d.expect_operands(operands + hint);
+  d.expect_operands(2 + hint);
   if (d.failed()) return;
-  if (hint) d.src(operands, Type::kB64);
-  d.code().has_async = true;
+  if (hint) d.src(2, Type::kB64);
+  d.emit(&bulk_prefetch, {}, {address_slot(d, d.operand(0), Space::kGlobal), d.src(1, Type::kB32)});
+}
+
+void decode_bulk_store(Decoder& d) {
+  if (!d.accept("shared::cta")) return d.fail("a bulk copy to .global is from .shared::cta");
+  d.expect_one({"bulk_group"}, "a completion mechanism");
+  const bool hint = d.accept("L2::cache_hint");
+  d.expect_operands(3 + hint);
+  if (d.failed()) return;
+  if (hint) d.src(3, Type::kB64);
+  d.emit(&bulk_store, {},
+         {address_slot(d, d.operand(0), Space::kGlobal), address_slot(d, d.operand(1), Space::kShared),
+          d.src(2, Type::kB32)});
+}
+
+void decode_bulk_load(Decoder& d, Space to) {
+  const bool from_shared = to == Space::kCluster && d.accept("shared::cta");
+  if (!from_shared) d.expect_one({"global"}, "the state space that it copies from");
+  d.expect_one({"mbarrier::complete_tx::bytes"}, "a completion mechanism");
+  const bool multicast = !from_shared && d.accept("multicast::cluster");
+  const bool hint = !from_shared && d.accept("L2::cache_hint");
+  d.expect_operands(4u + multicast + hint);
+  if (d.failed()) return;
+  std::vector<Slot> src = {address_slot(d, d.operand(0), to),
+                           address_slot(d, d.operand(1), from_shared ? Space::kShared : Space::kGlobal),
+                           d.src(2, Type::kB32), address_slot(d, d.operand(3), to)};
+  if (multicast) src.push_back(d.src(4, Type::kB16));
+  if (hint) d.src(4u + multicast, Type::kB64);
+  Op& op = d.emit(&bulk_load, {}, std::move(src));
+  op.space = Space::kCluster;
+  op.mode = (from_shared ? +kFromShared : 0) | (multicast ? +kMulticast : 0);
+}
+
+bool has_first_space(const Decoder& d, std::string_view space) {
+  for (const std::string_view m : d.modifiers()) {
+    if (m == "global" || m == "shared::cta" || m == "shared::cluster") return m == space;
+  }
+  return false;
+}
+
+// The first state space is the destination's.
+void decode_bulk_copy(Decoder& d) {
   d.shared_access(8);
-  const Space first = prefetch || from_shared ? Space::kGlobal : Space::kShared;
-  std::vector<Slot> src = {address_slot(d, 0, first)};
-  if (!prefetch) src.push_back(address_slot(d, 1, from_shared ? Space::kShared : Space::kGlobal));
-  src.push_back(d.src(src.size(), Type::kB32));
-  if (operands == 4) src.push_back(address_slot(d, 3, Space::kShared));
-  Op& op = d.emit(prefetch ? &bulk_prefetch : from_shared ? &bulk_store : &bulk_load, {}, std::move(src));
-  op.space = Space::kShared;
+  if (d.accept("tensor")) return decode_tensor_copy(d);
+  if (d.accept("prefetch")) return decode_bulk_prefetch(d);
+  if (has_first_space(d, "global")) {
+    d.accept("global");
+    return decode_bulk_store(d);
+  }
+  const int to = d.expect_one({"shared::cluster", "shared::cta"}, "the state space that it copies to");
+  decode_bulk_load(d, to == 0 ? Space::kCluster : Space::kShared);
 }
 
 void decode_cp(Decoder& d) {
@@ -332,8 +244,8 @@ void decode_cp(Decoder& d) {
     return d.fail(l2_only ? "cp.async.cg copies 16 bytes" : "cp.async.ca copies 4, 8 or 16 bytes");
   }
   const auto width = static_cast<unsigned>(bytes);
-  std::vector<Slot> src = {address_slot(d, 0, Space::kShared, AccessKind::kWrite, width),
-                           address_slot(d, 1, Space::kGlobal, AccessKind::kRead, width)};
+  std::vector<Slot> src = {address_slot(d, d.operand(0), Space::kShared, AccessKind::kWrite, width),
+                           address_slot(d, d.operand(1), Space::kGlobal, AccessKind::kRead, width)};
   std::uint32_t mode = kWhole;
   if (d.count() == 4u + hint) {
     const Operand& partial = d.operand(3);

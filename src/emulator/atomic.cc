@@ -139,7 +139,8 @@ constexpr TypeSet kAtomicTypes =
 void decode(Decoder& d, bool returns) {
   const std::uint32_t flags = decode_semantics(d) | kStrong;
   const Space space = d.space().value_or(Space::kGeneric);
-  if (space != Space::kGeneric && space != Space::kGlobal && space != Space::kShared)
+  if (space != Space::kGeneric && space != Space::kGlobal && space != Space::kShared &&
+      space != Space::kCluster)
     d.fail("atomics are on .global and .shared memory");
   const int which =
       d.expect_one({"add", "min", "max", "and", "or", "xor", "exch", "inc", "dec", "cas"}, "an operation");

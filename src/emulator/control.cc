@@ -3,6 +3,7 @@
 #include <atomic>
 #include <bit>
 
+#include "src/emulator/async.h"
 #include "src/emulator/decode.h"
 #include "src/emulator/text.h"
 
@@ -15,8 +16,17 @@ void exit_threads(Warp& warp, const Op&, LaneMask mask) {
   for (Split& s : warp.splits) {
     if (s.state == Split::State::kConverging) s.state = Split::State::kReady;
   }
-  ++warp.cta->arrivals;
-  warp.cta->release_barriers();
+  Cta& cta = *warp.cta;
+  ++cta.arrivals;
+  cta.release_barriers();
+  cta.cluster.release_barrier();
+  if (warp.live == 0 && cta.done()) {
+    cta.cluster.end(cta);
+    if (!cta.fault.ok()) {
+      warp.event = Event::kFault;
+      return;
+    }
+  }
   if (warp.current.lanes != 0) ++warp.current.pc;
   warp.event = Event::kJump;
 }
@@ -142,8 +152,8 @@ void barrier(Warp& warp, const Op& op, LaneMask mask) {
     return warp.fault(op, static_cast<unsigned>(std::countr_zero(mask)),
                       str_cat(b.arrived, " threads arrive at barrier ", number, ", which is for ", expected));
   }
-  warp.cta->shared.publish(warp.index, b.clock);
-  warp.cta->shared.advance(warp.index);
+  warp.cta->shared.publish(warp.slot, b.clock);
+  warp.cta->shared.advance(warp.slot);
   ++warp.cta->arrivals;
   if (op.mode != kArrive) {
     // The arrived lanes stay at this instruction until they are released; lanes that skip it go on.
@@ -177,12 +187,65 @@ void decode_barrier(Decoder& d, bool aligned) {
   op.flags = (aligned ? +kAligned : 0) | (counted ? +kCounted : 0);
 }
 
+// ---- barrier.cluster ----
+
+// Op::flags.
+enum ClusterFlags : std::uint32_t { kClusterAligned = 1, kRelaxed = 2 };
+
+void cluster_arrive(Warp& warp, const Op& op, LaneMask mask) {
+  if ((op.flags & kClusterAligned) && !warp.converge(mask, kAllLanes)) return;
+  Cluster& cluster = warp.cta->cluster;
+  if (const LaneMask again = mask & warp.arrived) {
+    return warp.fault(
+        op, static_cast<unsigned>(std::countr_zero(again)),
+        "arrives at barrier.cluster a second time; barrier.cluster.wait comes between two arrivals");
+  }
+  // A relaxed arrival after a fence releases what the fence does (PTX ISA, "Release and Acquire Patterns").
+  if (!(op.flags & kRelaxed) || warp.cta->launch->code->has_fence) {
+    if (mask == warp.live) {
+      warp.cta->shared.publish(warp.slot, cluster.arriving);
+    } else {
+      warp.cta->shared.publish(warp.slot, mask, cluster.arriving);
+    }
+    warp.cta->shared.tick(warp.slot);
+  }
+  warp.arrived |= mask;
+  ++warp.cta->arrivals;
+  cluster.release_barrier();
+}
+
+void cluster_wait(Warp& warp, const Op& op, LaneMask mask) {
+  if ((op.flags & kClusterAligned) && !warp.converge(mask, kAllLanes)) return;
+  if (const LaneMask absent = mask & ~warp.arrived) {
+    return warp.fault(op, static_cast<unsigned>(std::countr_zero(absent)),
+                      "waits at barrier.cluster without having arrived; barrier.cluster.arrive comes first");
+  }
+  if ((mask & ~warp.passable) != 0) return warp.wait(mask, Split::State::kCluster);
+  Cluster& cluster = warp.cta->cluster;
+  warp.arrived &= ~mask;
+  warp.passable &= ~mask;
+  warp.cluster_barriers = cluster.barriers;
+  warp.cta->shared.acquire(warp.slot, cluster.completed);
+  warp.cta->shared.learn_begun(warp.slot, static_cast<std::uint16_t>((1u << cluster.ctas.size()) - 1));
+}
+
+void decode_cluster_barrier(Decoder& d) {
+  const bool arrives = d.expect_one({"arrive", "wait"}, "an action") == 0;
+  const bool relaxed = arrives && d.accept_one({"relaxed", "release"}) == 0;
+  if (!arrives) d.accept("acquire");
+  const bool aligned = d.accept("aligned");
+  d.expect_operands(0);
+  d.emit(arrives ? &cluster_arrive : &cluster_wait, {}, {}).flags =
+      (aligned ? +kClusterAligned : 0) | (relaxed ? +kRelaxed : 0);
+}
+
 void decode_bar(Decoder& d) {
   if (d.accept("warp")) return decode_warp_barrier(d);
   decode_barrier(d, true);
 }
 
 void decode_barrier_unaligned(Decoder& d) {
+  if (d.accept("cluster")) return decode_cluster_barrier(d);
   decode_barrier(d, false);
 }
 
@@ -210,20 +273,26 @@ void decode_trap(Decoder& d) {
 
 // Between ordinary accesses to shared memory, mbarrier.init among them, and asynchronous copies.
 void fence_proxy(Warp& warp, const Op&, LaneMask mask) {
-  warp.cta->shared.fence_proxy(warp.index, mask);
+  warp.cta->shared.fence_proxy(warp.slot, mask);
+}
+
+// The same, and to the threads of the cluster once they have met at a barrier.cluster, however relaxed.
+void fence_mbarrier_init(Warp& warp, const Op& op, LaneMask mask) {
+  fence_proxy(warp, op, mask);
+  if (warp.cta->async) warp.cta->async->release_inits(warp, mask);
 }
 
 void decode_membar(Decoder& d) {
   if (d.accept("mbarrier_init")) {
     if (!d.accept("release") || !d.accept("cluster")) d.fail("fence.mbarrier_init is .release.cluster");
     d.expect_operands(0);
-    d.emit(&fence_proxy, {}, {});
+    d.emit(&fence_mbarrier_init, {}, {});
     return;
   }
   if (d.accept("proxy") && d.accept("async")) {
     const Space space = d.space().value_or(Space::kShared);
     d.expect_operands(0);
-    d.emit(space == Space::kShared ? &fence_proxy : &nothing, {}, {});
+    d.emit(space == Space::kGlobal ? &nothing : &fence_proxy, {}, {});
     return;
   }
   d.accept_one({"sc", "acq_rel", "acquire", "release"});

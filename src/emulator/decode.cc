@@ -41,6 +41,7 @@ const MnemonicTable& mnemonics() {
         {"wgmma", wgmma_mnemonics()},
         {"mbarrier", mbarrier_mnemonics()},
         {"asynchronous copy", async_copy_mnemonics()},
+        {"registers", register_mnemonics()},
     };
     for (const auto& [kind, family] : families) {
       for (const Mnemonic& m : family) {
@@ -110,7 +111,7 @@ Type Decoder::type(TypeSet allowed) {
 std::optional<Space> Decoder::space() {
   constexpr std::pair<std::string_view, Space> kNames[] = {
       {"global", Space::kGlobal},          {"shared", Space::kShared},     {"shared::cta", Space::kShared},
-      {"shared::cluster", Space::kShared}, {"const", Space::kConst},       {"param", Space::kParam},
+      {"shared::cluster", Space::kCluster}, {"const", Space::kConst},       {"param", Space::kParam},
       {"param::entry", Space::kParam},     {"param::func", Space::kLocal}, {"local", Space::kLocal},
   };
   for (const auto& [text, space] : kNames) {

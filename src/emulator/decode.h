@@ -45,6 +45,7 @@ absl::Span<const Mnemonic> wmma_mnemonics();
 absl::Span<const Mnemonic> wgmma_mnemonics();
 absl::Span<const Mnemonic> mbarrier_mnemonics();
 absl::Span<const Mnemonic> async_copy_mnemonics();
+absl::Span<const Mnemonic> register_mnemonics();
 
 // The end of threads.
 void exit_threads(Warp& warp, const Op& op, LaneMask mask);

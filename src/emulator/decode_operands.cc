@@ -38,21 +38,20 @@ constexpr std::pair<std::string_view, Special> kSpecials[] = {
     {"%nsmid", Special::kNsmid},
     {"%dynamic_smem_size", Special::kDynamicSmemSize},
     {"%total_smem_size", Special::kTotalSmemSize},
-    // A cluster of one CTA.
-    {"%clusterid.x", Special::kCtaidX},
-    {"%clusterid.y", Special::kCtaidY},
-    {"%clusterid.z", Special::kCtaidZ},
-    {"%nclusterid.x", Special::kNctaidX},
-    {"%nclusterid.y", Special::kNctaidY},
-    {"%nclusterid.z", Special::kNctaidZ},
-    {"%cluster_ctaid.x", Special::kZero},
-    {"%cluster_ctaid.y", Special::kZero},
-    {"%cluster_ctaid.z", Special::kZero},
-    {"%cluster_nctaid.x", Special::kOne},
-    {"%cluster_nctaid.y", Special::kOne},
-    {"%cluster_nctaid.z", Special::kOne},
-    {"%cluster_ctarank", Special::kZero},
-    {"%cluster_nctarank", Special::kOne},
+    {"%clusterid.x", Special::kClusteridX},
+    {"%clusterid.y", Special::kClusteridY},
+    {"%clusterid.z", Special::kClusteridZ},
+    {"%nclusterid.x", Special::kNclusteridX},
+    {"%nclusterid.y", Special::kNclusteridY},
+    {"%nclusterid.z", Special::kNclusteridZ},
+    {"%cluster_ctaid.x", Special::kClusterCtaidX},
+    {"%cluster_ctaid.y", Special::kClusterCtaidY},
+    {"%cluster_ctaid.z", Special::kClusterCtaidZ},
+    {"%cluster_nctaid.x", Special::kClusterNctaidX},
+    {"%cluster_nctaid.y", Special::kClusterNctaidY},
+    {"%cluster_nctaid.z", Special::kClusterNctaidZ},
+    {"%cluster_ctarank", Special::kClusterCtarank},
+    {"%cluster_nctarank", Special::kClusterNctarank},
 };
 
 template <class To, class From>
@@ -313,7 +312,7 @@ AddressOperand Decoder::address(const Operand& operand, Space space) {
     std::uint64_t at = variable_address(base, found);
     if (space == Space::kGeneric && found != Space::kGlobal) {
       at += window(found);
-    } else if (space != Space::kGeneric && found != space) {
+    } else if (space != Space::kGeneric && found != (space == Space::kCluster ? Space::kShared : space)) {
       fail(str_cat("'", base.name, "' is in .", name(found), ", not in .", name(space)));
     }
     if (found == Space::kLocal && !function_->is_entry) {

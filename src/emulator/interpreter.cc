@@ -1,4 +1,4 @@
-// The scheduler: lanes within a warp, warps within a CTA.
+// The scheduler: lanes within a warp, warps within a CTA; cluster.cc has the CTAs of a cluster.
 #include <algorithm>
 #include <bit>
 
@@ -19,6 +19,10 @@ bool runnable(const Split& s) {
 }
 bool mergeable(const Split& s) {
   return s.state == Split::State::kReady || s.state == Split::State::kConverging;
+}
+
+std::size_t warps_of(const Launch& launch) {
+  return (launch.config.block.count() + kWarpSize - 1) / kWarpSize;
 }
 
 }  // namespace
@@ -63,7 +67,16 @@ std::uint32_t Executable::function_at(std::uint32_t instruction) const {
 
 void Warp::fault(const Op& op, unsigned lane, std::string_view what) {
   event = Event::kFault;
-  cta->fail(op.instruction, thread(lane), what);
+  cta->cluster.fail(op.instruction, cluster_thread(lane), what);
+}
+
+AccessRecord Warp::access(const Op& op, unsigned lane, bool strong) const {
+  AccessRecord record;
+  record.clock = cta->shared.epoch(slot);
+  record.thread = static_cast<std::uint16_t>(cluster_thread(lane));
+  record.strong = strong;
+  record.instruction = op.instruction;
+  return record;
 }
 
 void Warp::fault_unwritten(const Op& op, Slot slot, LaneMask lanes) {
@@ -103,28 +116,32 @@ bool Warp::converge(LaneMask arrived, LaneMask wanted) {
 }
 
 void Warp::synchronise() {
-  cta->shared.advance(index);
+  cta->shared.advance(slot);
 }
 
 // ---- CTA ----
 
-Cta::Cta(const Launch& l)
-    : launch(&l),
-      threads(static_cast<std::uint32_t>(l.config.block.count())),
-      warps((threads + kWarpSize - 1) / kWarpSize),
-      shared(l.shared_bytes, l.code->shared_granule, warps.size(), l.options.check_races, l.code->has_async),
-      async(l.code->has_async ? std::make_unique<Async>(*this) : nullptr),
-      wgmma(l.code->has_wgmma ? std::make_unique<Wgmma>(*this) : nullptr),
-      observer(Observer::wanted(l.options) ? std::make_unique<Observer>(l) : nullptr),
-      local(l.code->local_bytes * threads),
-      local_written(l.code->local_bytes * threads),
-      counts(l.code->ops.size()),
-      frames_(l.code->frame_bytes * warps.size() + 64) {
+Cta::Cta(Cluster& cluster_, std::uint32_t rank_)
+    : cluster(cluster_),
+      launch(cluster_.launch),
+      shared(cluster_.shared),
+      async(cluster_.async.get()),
+      fault(cluster_.fault),
+      rank(rank_),
+      warps(warps_of(*launch)),
+      wgmma(launch->code->has_wgmma ? std::make_unique<Wgmma>(*this) : nullptr),
+      observer(Observer::wanted(launch->options) ? std::make_unique<Observer>(*launch) : nullptr),
+      local(launch->code->local_bytes * launch->config.block.count()),
+      local_written(launch->code->local_bytes * launch->config.block.count()),
+      counts(launch->code->ops.size()),
+      frames_(launch->code->frame_bytes * warps.size() + 64) {
+  const Launch& l = *launch;
+  const auto threads = static_cast<std::uint32_t>(l.config.block.count());
   std::byte* frame = frames_.data() + (-reinterpret_cast<std::uintptr_t>(frames_.data()) & 63);
   for (std::uint32_t i = 0; i < warps.size(); ++i) {
     Warp& w = warps[i];
-    w.cta = this;
     w.index = i;
+    w.slot = rank * kMaxWarps + i;
     w.frame = frame + l.code->frame_bytes * i;
     if (!l.code->calls.empty()) w.calls = std::make_unique<CallStacks>(*l.code);
     const std::uint32_t lanes = std::min(kWarpSize, threads - i * kWarpSize);
@@ -141,26 +158,21 @@ Cta::Cta(const Launch& l)
 
 Cta::~Cta() = default;
 
-void Cta::fail(std::uint32_t instruction, std::uint32_t thread, std::string_view what) {
-  fault = absl::AbortedError(str_cat(place(*launch, instruction), ", CTA ", to_string(ctaid), ", thread ",
-                                     to_string(position(thread, launch->config.block)), ": ", what));
-}
-
-std::uint64_t Cta::changes() const {
-  return traffic.global_written + traffic.shared_written + arrivals + (async ? async->changes() : 0);
-}
-
-void Cta::start(std::uint64_t linear) {
-  ctaid = position(linear, launch->config.grid);
-  fault = absl::OkStatus();
+void Cta::start(Dim3 at) {
+  ctaid = at;
   steps = 0;
-  shared.reset();
-  if (async) async->reset(linear);
+  visits.clear();
+  free_registers = 0;
   if (wgmma) wgmma->reset();
   forget_local();
   barriers.fill(Barrier{});
   for (Warp& w : warps) {
+    w.cta = this;
     w.live = w.existing;
+    w.arrived = w.passable = 0;
+    w.registers = launch->registers;
+    w.adjustments = 0;
+    w.cluster_barriers = 0;
     w.splits.clear();
     w.current = {launch->code->functions.back().begin, w.existing, Split::State::kReady, 0};
     if (w.calls) w.calls->reset();
@@ -179,12 +191,13 @@ void Cta::start(std::uint64_t linear) {
 void Cta::forget_local() {
   const std::uint64_t stride = launch->code->local_bytes, bytes = launch->code->function->local_bytes;
   if (stride == 0) return;
+  const std::uint64_t threads = launch->config.block.count();
   if (!local.get() || !local_written.get()) {
     fault = absl::ResourceExhaustedError(
         str_cat("no host memory for ", stride, " bytes of local memory for each of ", threads, " threads"));
     return;
   }
-  for (std::uint32_t t = 0; t < threads; ++t) std::memset(local_written.get() + t * stride, 0, bytes);
+  for (std::uint64_t t = 0; t < threads; ++t) std::memset(local_written.get() + t * stride, 0, bytes);
 }
 
 void Cta::fill_specials(Warp& w) {
@@ -199,6 +212,7 @@ void Cta::fill_specials(Warp& w) {
 std::uint64_t Cta::special_value(const Warp& w, unsigned lane, Special special) const {
   const Dim3 tid = position(w.thread(lane), launch->config.block);
   const LaneMask self = LaneMask{1} << lane;
+  const Dim3 extent = launch->cluster, grid = launch->config.grid;
   switch (special) {
     case Special::kTidX: return tid.x;
     case Special::kTidY: return tid.y;
@@ -220,20 +234,31 @@ std::uint64_t Cta::special_value(const Warp& w, unsigned lane, Special special) 
     case Special::kLanemaskLe: return self | (self - 1);
     case Special::kLanemaskGt: return ~(self | (self - 1));
     case Special::kLanemaskGe: return ~(self - 1);
-    case Special::kSmid:
-    case Special::kZero: return 0;
-    case Special::kNsmid:
-    case Special::kOne: return 1;
+    case Special::kSmid: return 0;
+    case Special::kNsmid: return 1;
+    case Special::kClusteridX: return ctaid.x / extent.x;
+    case Special::kClusteridY: return ctaid.y / extent.y;
+    case Special::kClusteridZ: return ctaid.z / extent.z;
+    case Special::kNclusteridX: return grid.x / extent.x;
+    case Special::kNclusteridY: return grid.y / extent.y;
+    case Special::kNclusteridZ: return grid.z / extent.z;
+    case Special::kClusterCtaidX: return ctaid.x % extent.x;
+    case Special::kClusterCtaidY: return ctaid.y % extent.y;
+    case Special::kClusterCtaidZ: return ctaid.z % extent.z;
+    case Special::kClusterNctaidX: return extent.x;
+    case Special::kClusterNctaidY: return extent.y;
+    case Special::kClusterNctaidZ: return extent.z;
+    case Special::kClusterCtarank: return rank;
+    case Special::kClusterNctarank: return extent.count();
     case Special::kDynamicSmemSize: return launch->config.dynamic_shared_bytes;
     case Special::kTotalSmemSize: return launch->shared_bytes;
   }
   return 0;
 }
 
-// Every warp's turn; true when one of them got anywhere.
 bool Cta::turns() {
   bool progress = false;
-  const std::size_t first = async ? async->first_warp() : 0;
+  const std::size_t first = async ? async->first_of(warps.size()) : 0;
   for (std::size_t i = 0; i < warps.size() && fault.ok(); ++i) {
     Warp& w = warps[(first + i) % warps.size()];
     if (w.live != 0) progress |= run_warp(w, async ? async->turn(kTurn) : kTurn);
@@ -241,16 +266,8 @@ bool Cta::turns() {
   return progress;
 }
 
-Cta::State Cta::round() {
-  const bool progress = turns();
-  if (!fault.ok()) return State::kFault;
-  if (std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; })) {
-    if (async) async->finish();
-    if (wgmma && fault.ok()) wgmma->finish();
-    return fault.ok() ? State::kDone : State::kFault;
-  }
-  if (async ? !async->after_turns(progress) : !progress) fault = deadlock();
-  return fault.ok() ? State::kRunning : State::kFault;
+bool Cta::done() const {
+  return std::all_of(warps.begin(), warps.end(), [](const Warp& w) { return w.live == 0; });
 }
 
 bool Cta::pick(Warp& w) {
@@ -364,46 +381,13 @@ void Cta::release_barriers() {
         s.state = Split::State::kReleased;
         released = true;
       }
-      if (released) shared.acquire(w.index, b.clock);
+      if (released) shared.acquire(w.slot, b.clock);
     }
     const std::uint32_t truths = b.true_count, count = b.thread_count;
     b = Barrier{};
     b.result_true = truths;
     b.result_count = count;
   }
-}
-
-absl::Status Cta::deadlock() const {
-  std::string waits;
-  unsigned listed = 0;
-  const auto list = [&](const Warp& w, LaneMask lanes, std::uint32_t pc, auto&&... what) {
-    if (++listed > 8) return;
-    const Instruction& in = *launch->code->instructions[launch->code->ops[pc].instruction];
-    str_append(&waits, "; warp ", w.index, " ", lane_list(lanes), " at PTX line ", in.line, " `",
-               on_one_line(in.text), "` ", what...);
-  };
-  for (const Warp& w : warps) {
-    if (w.live == 0) continue;
-    for (const Split& s : w.splits) {
-      switch (s.state) {
-        case Split::State::kBarrier:
-          list(w, s.lanes, s.pc, "for the threads that have not arrived at the barrier");
-          break;
-        case Split::State::kConverging: list(w, s.lanes, s.pc, "for the other lanes of the warp"); break;
-        case Split::State::kSuspended: list(w, s.lanes, s.pc, "for ", async->describe(s.barrier)); break;
-        default: break;  // it polls, see below
-      }
-    }
-    if (w.idle) {
-      const Refusal& last = w.refusals.back();
-      list(w, last.lanes, last.pc, "again and again for ", async->describe(last.mbarrier));
-    }
-    const LaneMask exited = w.existing & ~w.live;
-    if (exited != 0 && listed <= 8) str_append(&waits, "; warp ", w.index, " ", lane_list(exited), " exited");
-  }
-  if (listed > 8) str_append(&waits, "; and ", listed - 8, " more");
-  return absl::AbortedError(str_cat("kernel '", launch->code->function->info.name, "', CTA ",
-                                    to_string(ctaid), ": deadlock, every live thread waits", waits));
 }
 
 }  // namespace ptxgen::emulator

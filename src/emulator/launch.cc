@@ -51,6 +51,42 @@ absl::Status check_geometry(const EntryInfo& info, const LaunchConfig& config) {
   return absl::OkStatus();
 }
 
+// The cluster that the launch or the kernel asks for.
+absl::StatusOr<Dim3> check_cluster(const EntryInfo& info, const LaunchConfig& config, Target device) {
+  const auto refuse = [&](auto... what) {
+    return absl::InvalidArgumentError(str_cat("launch of kernel '", info.name, "': ", what...));
+  };
+  const Dim3 none, cluster = config.cluster == none ? info.required_cluster.value_or(none) : config.cluster;
+  if (info.required_cluster && !(cluster == *info.required_cluster)) {
+    return refuse("cluster ", to_string(cluster), "; its .reqnctapercluster requires ",
+                  to_string(*info.required_cluster));
+  }
+  if (info.explicit_cluster && cluster == none && !info.required_cluster) {
+    return refuse("its .explicitcluster requires a cluster; give LaunchConfig::cluster");
+  }
+  if (cluster == none) return cluster;
+  if (!device.supports(kHopper)) {
+    return refuse("cluster ", to_string(cluster), "; clusters need sm_90, the device is ",
+                  device.to_string());
+  }
+  const std::uint64_t most = info.max_cluster_ctas         ? info.max_cluster_ctas
+                             : config.non_portable_cluster ? kMaxClusterCtas
+                                                           : kMaxPortableClusterCtas;
+  if (!fits(cluster, {most, most, most}) || cluster.count() > most) {
+    return refuse("cluster ", to_string(cluster), "; allowed are 1 to ", most, " CTAs",
+                  info.max_cluster_ctas ? ", its .maxclusterrank"
+                  : config.non_portable_cluster
+                      ? ""
+                      : str_cat(", up to ", kMaxClusterCtas, " with non_portable_cluster"));
+  }
+  const Dim3 grid = config.grid;
+  if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
+    return refuse("grid ", to_string(grid), "; each extent must be a multiple of the cluster's, ",
+                  to_string(cluster));
+  }
+  return cluster;
+}
+
 absl::Status check_memory(const EntryInfo& info, const Executable& code, std::uint64_t constant_bytes,
                           const LaunchConfig& config, Target device) {
   if (code.static_shared_bytes > kMaxStaticSharedBytes) {
@@ -81,7 +117,7 @@ absl::Status check_memory(const EntryInfo& info, const Executable& code, std::ui
 // What the workers hand in.
 struct Outcome {
   std::mutex mutex;  // guards all but the atomics; a std::mutex, which ThreadSanitizer sees through
-  std::uint64_t fault_cta = ~std::uint64_t{0};
+  std::uint64_t fault_cluster = ~std::uint64_t{0};
   absl::Status fault;
   std::vector<OpCount> counts;
   Traffic traffic;
@@ -90,45 +126,49 @@ struct Outcome {
   std::atomic<bool> stop{false};
 };
 
-// The order in which CTAs start: that of their numbers, or with a seed another one: i to a * i + b modulo the
-// grid.
+// The order in which clusters start: that of their numbers, or with a seed another one: i to a * i + b modulo
+// their number.
 class Order {
  public:
-  Order(std::uint64_t ctas, std::uint64_t seed) : ctas_(ctas) {
+  Order(std::uint64_t count, std::uint64_t seed) : count_(count) {
     if (seed == 0) return;
     std::mt19937_64 random(seed);
-    do factor_ = random() % ctas;
-    while (std::gcd(factor_, ctas) != 1);
-    begin_ = random() % ctas;
+    do factor_ = random() % count;
+    while (std::gcd(factor_, count) != 1);
+    begin_ = random() % count;
   }
   std::uint64_t operator[](std::uint64_t i) const {
     __extension__ using Wide = unsigned __int128;
-    return static_cast<std::uint64_t>((Wide{i} * factor_ + begin_) % ctas_);
+    return static_cast<std::uint64_t>((Wide{i} * factor_ + begin_) % count_);
   }
 
  private:
-  std::uint64_t ctas_, factor_ = 1, begin_ = 0;
+  std::uint64_t count_, factor_ = 1, begin_ = 0;
 };
 
-// One host thread's CTAs. It runs one to its end before it takes the next, unless that one only waits: then
-// others begin beside it, so that a CTA may wait for any other of the grid.
+std::uint64_t clusters(const Launch& launch) {
+  return launch.config.grid.count() / launch.cluster.count();
+}
+
+// One host thread's clusters (of one CTA mostly). It runs one to its end before it takes the next, unless
+// that one only waits: then others begin beside it, so that a CTA may wait for any other of the grid.
 class Worker {
  public:
   Worker(const Launch& launch, Outcome& outcome)
-      : launch_(launch), outcome_(outcome), order_(launch.config.grid.count(), launch.options.seed) {}
+      : launch_(launch), outcome_(outcome), order_(clusters(launch), launch.options.seed) {}
 
   void work() {
     while (!outcome_.stop.load(std::memory_order_relaxed) && (!running_.empty() || begin())) {
       Resident& r = *running_[at_];
-      switch (r.cta.round()) {
-        case Cta::State::kRunning: wait(r); break;
-        case Cta::State::kDone: end(); break;
-        case Cta::State::kFault: report(r); break;
+      switch (r.cluster.round()) {
+        case Cluster::State::kRunning: wait(r); break;
+        case Cluster::State::kDone: end(); break;
+        case Cluster::State::kFault: report(r); break;
       }
     }
     const std::lock_guard lock(outcome_.mutex);
-    for (auto& r : running_) add_statistics(r->cta);
-    for (auto& r : idle_) add_statistics(r->cta);
+    for (auto& r : running_) add_statistics(r->cluster);
+    for (auto& r : idle_) add_statistics(r->cluster);
   }
 
  private:
@@ -136,16 +176,16 @@ class Worker {
   static constexpr std::size_t kMostResident = 256;  // a worker; each keeps registers and shared memory
 
   struct Resident {
-    explicit Resident(const Launch& launch) : cta(launch) {}
-    Cta cta;
+    explicit Resident(const Launch& launch) : cluster(launch) {}
+    Cluster cluster;
     std::uint64_t number = 0, changes = 0;
     std::uint32_t quiet = 0;
   };
 
-  // Another CTA becomes the current one; false when all have begun.
+  // Another cluster becomes the current one; false when all have begun.
   bool begin() {
     const std::uint64_t next = outcome_.next.fetch_add(1, std::memory_order_relaxed);
-    if (next >= launch_.config.grid.count()) return false;
+    if (next >= clusters(launch_)) return false;
     if (idle_.empty()) idle_.push_back(std::make_unique<Resident>(launch_));
     running_.push_back(std::move(idle_.back()));
     idle_.pop_back();
@@ -153,13 +193,13 @@ class Worker {
     Resident& r = *running_.back();
     r.number = order_[next];
     r.quiet = 0;
-    r.cta.start(r.number);
-    r.changes = r.cta.changes();
+    r.cluster.start(r.number);
+    r.changes = r.cluster.changes();
     return true;
   }
 
   void wait(Resident& r) {
-    const std::uint64_t changes = r.cta.changes();
+    const std::uint64_t changes = r.cluster.changes();
     r.quiet = changes == r.changes ? r.quiet + 1 : 0;
     r.changes = changes;
     if (r.quiet < kPatience) return;
@@ -177,9 +217,13 @@ class Worker {
   void report(Resident& r) {
     outcome_.stop = true;
     const std::lock_guard lock(outcome_.mutex);
-    if (r.number >= outcome_.fault_cta) return;
-    outcome_.fault_cta = r.number;
-    outcome_.fault = std::move(r.cta.fault);
+    if (r.number >= outcome_.fault_cluster) return;
+    outcome_.fault_cluster = r.number;
+    outcome_.fault = std::move(r.cluster.fault);
+  }
+
+  void add_statistics(const Cluster& cluster) {
+    for (const Cta& cta : cluster.ctas) add_statistics(cta);
   }
 
   void add_statistics(const Cta& cta) {
@@ -269,6 +313,8 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   if (absl::Status s = check_geometry(*info, config); !s.ok()) return s;
   if (absl::Status s = check_memory(*info, executable, code.module->const_bytes, config, device); !s.ok())
     return s;
+  absl::StatusOr<Dim3> cluster = check_cluster(*info, config, device);
+  if (!cluster.ok()) return cluster.status();
   absl::StatusOr<std::uint64_t> globals = memory.module_globals(program);
   if (!globals.ok()) return globals.status();
 
@@ -277,6 +323,8 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   l.code = &executable;
   l.config = config;
   l.options = options;
+  l.cluster = *cluster;
+  l.registers = first_registers(*info);
   l.memory = memory.snapshot();
   l.globals = *globals;
   l.constants.resize(code.module->const_bytes);
@@ -288,7 +336,7 @@ absl::StatusOr<LaunchStats> launch(const Program& program, std::string_view entr
   Outcome outcome;
   std::uint64_t workers =
       options.workers ? options.workers : std::max(1u, std::thread::hardware_concurrency());
-  workers = std::min(workers, config.grid.count());
+  workers = std::min(workers, clusters(l));
   std::vector<std::thread> others;
   try {
     for (std::uint64_t i = 1; i < workers; ++i) others.emplace_back([&] { Worker(l, outcome).work(); });

@@ -60,7 +60,7 @@ template <class M, class R>
 bool harmless(const Warp& warp, const Op& op, LaneMask mask, unsigned lane, unsigned bytes,
               const AccessConflict& c) {
   const unsigned other = c.earlier.thread % kWarpSize;
-  if (!c.earlier_writes || c.earlier.thread / kWarpSize != warp.index ||
+  if (!c.earlier_writes || c.earlier.thread / kWarpSize != warp.slot ||
       c.earlier.instruction != op.instruction || other >= lane || !(mask >> other & 1)) {
     return false;
   }
@@ -78,7 +78,7 @@ void store(Warp& warp, const Op& op, LaneMask mask) {
     const Located at = locate(warp, op, lane, address, bytes, AccessKind::kWrite);
     if (!at.data) return;
     if (at.conflict && !harmless<M, R>(warp, op, mask, lane, bytes, *at.conflict)) {
-      return fault_race(warp, op, lane, address, bytes, true, *at.conflict);
+      return fault_race(warp, op, lane, warp.cta->shared.offset_of(at.data), bytes, true, *at.conflict);
     }
     for (unsigned e = 0; e + 1u < op.src_count; ++e) {
       const M value = static_cast<M>(warp.lanes<R>(op.src[e + 1])[lane]);
@@ -205,7 +205,7 @@ void nothing(Warp&, const Op&, LaneMask) {}
 // A prefetch of any address has no effect, and none is a fault.
 void decode_prefetch(Decoder& d) {
   d.space();
-  d.expect_one({"L1", "L2", "L2::evict_last", "L2::evict_normal"}, "a cache level");
+  d.expect_one({"L1", "L2", "L2::evict_last", "L2::evict_normal", "tensormap"}, "a cache level or .tensormap");
   d.expect_operands(1);
   const AddressOperand address = d.address(d.operand(0), Space::kGeneric);
   d.emit(&nothing, {}, {address.slot});

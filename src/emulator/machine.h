@@ -9,11 +9,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "src/emulator/memory.h"
 #include "src/emulator/module.h"
@@ -27,6 +29,7 @@ inline constexpr LaneMask kAllLanes = ~LaneMask{0};
 
 struct Warp;
 struct Cta;
+struct Cluster;
 class Async;
 class Wgmma;
 class CallStacks;
@@ -93,8 +96,20 @@ enum class Special : std::uint8_t {
   kNsmid,
   kDynamicSmemSize,
   kTotalSmemSize,
-  kZero,
-  kOne,
+  kClusteridX,
+  kClusteridY,
+  kClusteridZ,
+  kNclusteridX,
+  kNclusteridY,
+  kNclusteridZ,
+  kClusterCtaidX,
+  kClusterCtaidY,
+  kClusterCtaidZ,
+  kClusterNctaidX,
+  kClusterNctaidY,
+  kClusterNctaidZ,
+  kClusterCtarank,
+  kClusterNctarank,
 };
 
 // A special register an entry reads; 32 bits.
@@ -195,6 +210,8 @@ struct Split {
     kConverging,  // waits for other lanes of its warp to arrive at the same operation
     kBarrier,     // has arrived at CTA barrier `barrier`
     kReleased,    // that barrier completed; the operation runs once more to collect the result
+    kCluster,     // waits at barrier.cluster
+    kRegisters,   // waits in setmaxnreg.inc
     kSuspended,   // sleeps in mbarrier.try_wait on the one at shared address `barrier`
   };
   std::uint32_t pc = 0;
@@ -209,7 +226,7 @@ struct Refusal {
   LaneMask lanes = 0;
   std::uint64_t mbarrier = 0;
   std::uint32_t phase = 0;
-  std::uint64_t changes = 0;  // Cta::changes() then
+  std::uint64_t changes = 0;  // Cluster::changes() then
 };
 
 // Lanes that diverged are scheduled lowest pc first and merge when they meet, which reconverges loops, nested
@@ -218,6 +235,7 @@ struct Refusal {
 struct Warp {
   Cta* cta = nullptr;
   std::uint32_t index = 0;  // in the CTA: tid / 32
+  std::uint32_t slot = 0;   // in the cluster; the warp's number in clocks (shared_memory.h)
   LaneMask live = 0;        // lanes that exist and have not exited
   LaneMask existing = 0;
   std::byte* frame = nullptr;
@@ -230,10 +248,16 @@ struct Warp {
   Event event = Event::kNone;
   std::uint32_t backward_branches = 0;  // since lanes diverged; bounds how long the others starve
   bool prefer_high = false;
-  std::vector<Refusal> refusals;      // one a place
-  bool idle = false;                  // nothing has changed since it was last refused
-  MemorySnapshot::Cursor cursor;      // the global allocation last used
-  std::unique_ptr<CallStacks> calls;  // where the entry calls functions
+  std::vector<Refusal> refusals;  // one a place
+  bool idle = false;              // nothing has changed since it was last refused
+  MemorySnapshot::Cursor cursor;  // the global allocation last used
+  LaneMask arrived = 0;           // at barrier.cluster, without having waited
+  LaneMask passable = 0;          // of those, who may pass: the barrier is complete
+  std::uint32_t registers = 0;    // of each thread, as setmaxnreg left them; 0: not known
+  std::uint32_t adjustments = 0;  // setmaxnreg executed, the last as `adjusted` says
+  AccessRecord adjusted;
+  std::uint64_t cluster_barriers = 0;  // that its lanes know to be complete
+  std::unique_ptr<CallStacks> calls;   // where the entry calls functions
 
   Warp();
   Warp(Warp&&) noexcept;
@@ -246,6 +270,10 @@ struct Warp {
   LaneMask& predicate(Slot slot) const { return *lanes<LaneMask>(slot); }
 
   std::uint32_t thread(unsigned lane) const { return index * kWarpSize + lane; }
+  // The lane's number in the cluster, as clocks, records and copies have it.
+  std::uint32_t cluster_thread(unsigned lane) const { return slot * kWarpSize + lane; }
+  // What the lane does now, for the record.
+  AccessRecord access(const Op& op, unsigned lane, bool strong) const;
 
   // Ends the CTA with a message that says where: kernel, line, instruction, CTA, thread.
   void fault(const Op& op, unsigned lane, std::string_view what);
@@ -298,44 +326,47 @@ struct Launch {
   std::uint64_t globals = 0;  // address of the module's .global variables
   std::vector<std::byte> constants;
   std::uint64_t shared_bytes = 0;
+  Dim3 cluster;                 // CTAs of a cluster
+  std::uint32_t registers = 0;  // that each thread begins with; 0: not known
+
+  std::uint32_t cluster_ctas() const { return static_cast<std::uint32_t>(cluster.count()); }
 };
 
-// One CTA in execution; a worker reuses it for all the CTAs it runs.
+// One CTA of a cluster in execution. What the cluster has once for all is at hand here too.
 struct Cta {
-  explicit Cta(const Launch& launch);
+  Cta(Cluster& cluster, std::uint32_t rank);
   ~Cta();
 
-  enum class State : std::uint8_t { kRunning, kDone, kFault };
-
-  // Begins the CTA numbered `linear` in the grid, x fastest; round() gives every warp a turn until it is
-  // done, or until `fault` says why not.
-  void start(std::uint64_t linear);
-  State round();
+  void start(Dim3 at);
+  // Every warp's turn; true when one of them got anywhere.
+  bool turns();
+  bool done() const;
+  // Where the CTA's own shared memory begins in `shared`.
+  std::uint64_t shared_at() const { return rank * shared.stride(); }
 
   // Called when lanes arrive, exit, or leave a barrier.
   void release_barriers();
 
-  // Ends the CTA with a message that says where.
-  void fail(std::uint32_t instruction, std::uint32_t thread, std::string_view what);
-
-  // Grows with everything that another thread could wait for.
-  std::uint64_t changes() const;
-
+  Cluster& cluster;
   const Launch* launch;
+  SharedMemory& shared;
+  Async* async;  // null where the entry has no such instructions
+  absl::Status& fault;
+
+  std::uint32_t rank;  // in the cluster
   Dim3 ctaid;
-  std::uint32_t threads = 0;
   std::vector<Warp> warps;
-  SharedMemory shared;
-  std::unique_ptr<Async> async;  // where the entry has such instructions
   std::unique_ptr<Wgmma> wgmma;
   std::unique_ptr<Observer> observer;  // where a profile or a trace is wanted
   Pages local, local_written;  // Executable::local_bytes for each thread, and which bytes were written
   std::array<Barrier, 16> barriers;
-  absl::Status fault;
-  std::uint64_t steps = 0;      // warp operations executed
-  std::uint64_t arrivals = 0;   // at barriers, and exits
-  std::vector<OpCount> counts;  // by operation; summed over the CTAs of this worker
+  std::uint64_t free_registers = 0;  // what setmaxnreg.dec gave back
+  std::uint64_t steps = 0;           // warp operations executed
+  std::uint64_t arrivals = 0;        // at barriers, and exits
+  std::vector<OpCount> counts;       // by operation; summed over the CTAs of this worker
   Traffic traffic;
+  // The last access of each thread of other CTAs to this one's shared memory; by AccessRecord::thread.
+  absl::flat_hash_map<std::uint16_t, AccessRecord> visits;
 
  private:
   void forget_local();
@@ -349,11 +380,81 @@ struct Cta {
   template <bool observed>
   bool step(Warp& warp);
   bool pick(Warp& warp);
-  bool turns();
-  absl::Status deadlock() const;
 
   std::vector<std::byte> frames_;
 };
+
+// The CTAs that run together: those of a cluster, which mostly is one CTA. A worker reuses it for all the
+// clusters it runs.
+struct Cluster {
+  explicit Cluster(const Launch& launch);
+  ~Cluster();
+
+  enum class State : std::uint8_t { kRunning, kDone, kFault };
+
+  // Begins the cluster numbered `linear` in the grid, x fastest; round() gives every warp a turn until all
+  // are done, or until `fault` says why not.
+  void start(std::uint64_t linear);
+  State round();
+
+  // Ends the cluster with a message that says where; `thread` as in AccessRecord.
+  void fail(std::uint32_t instruction, std::uint32_t thread, std::string_view what);
+
+  // Grows with everything that another thread could wait for.
+  std::uint64_t changes() const;
+
+  // Called when lanes arrive at barrier.cluster, or exit: lets those go on that wait at it, once it is
+  // complete.
+  void release_barrier();
+  // Called when the last thread of a CTA exits: nobody may still use its shared memory.
+  void end(Cta& cta);
+
+  // The CTA of a thread as in AccessRecord, and "thread (0,0,0)", of another CTA where there are several.
+  const Cta& cta_of(std::uint32_t thread) const { return ctas[thread / kMaxWarps / kWarpSize]; }
+  std::string name_thread(std::uint32_t thread) const;
+  template <class F>
+  void for_each_warp(F&& f) {
+    for (Cta& cta : ctas) {
+      for (Warp& warp : cta.warps) f(warp);
+    }
+  }
+
+  const Launch* launch;
+  SharedMemory shared;
+  std::unique_ptr<Async> async;
+  absl::Status fault;
+  std::deque<Cta> ctas;  // by rank; a deque, since they stay where they are
+  std::uint64_t barriers = 0;         // barrier.cluster: how often it was complete
+  HappensBefore arriving, completed;  // of its current phase, and of those before it
+
+ private:
+  absl::Status deadlock() const;
+};
+
+// Where an address in shared memory lies. mapa marks an address with the CTA's rank, in the high byte of 32
+// bits; without a mark it is the thread's own CTA.
+struct SharedPlace {
+  std::uint64_t rank;    // kNoRank: of no CTA
+  std::uint64_t offset;  // in the shared memory of that CTA
+};
+inline constexpr std::uint64_t kNoRank = ~std::uint64_t{0};
+inline constexpr unsigned kRankShift = 24;
+inline constexpr std::uint64_t kRankMark = 0x80;
+constexpr std::uint64_t mapped(std::uint64_t rank, std::uint64_t offset) {
+  return (kRankMark + rank) << kRankShift | offset;
+}
+inline SharedPlace shared_place(const Cta& cta, std::uint64_t address) {
+  const std::uint64_t high = address >> kRankShift;
+  const std::uint64_t offset = address & ((std::uint64_t{1} << kRankShift) - 1);
+  if (high == 0) return {cta.rank, offset};
+  return {high >= kRankMark && high < kRankMark + kMaxClusterCtas ? high - kRankMark : kNoRank, offset};
+}
+
+// setmaxnreg (registers.cc): a fault where a warpgroup of the CTA, at its end, has executed one with some of
+// its warps only.
+void check_warpgroups(Cta& cta);
+// The registers that a thread begins with, as far as the entry's directives tell; else 0.
+std::uint32_t first_registers(const EntryInfo& info);
 
 // "lanes 0-15, 20"
 std::string lane_list(LaneMask lanes);

@@ -34,6 +34,12 @@ Located locate_row(Warp& warp, const Op& op, unsigned lane, AccessKind kind, std
     warp.fault(op, lane, str_cat("the row's address ", hex(address), " is not in shared memory"));
     return {};
   }
+  const std::uint64_t offset = op.space == Space::kGeneric ? address - kSharedWindow : address;
+  if (shared_place(*warp.cta, offset).rank != warp.cta->rank) {
+    warp.fault(op, lane,
+               str_cat("the row's address ", hex(address), " is not in the CTA's own shared memory"));
+    return {};
+  }
   return locate(warp, op, lane, address, kRowBytes, kind);
 }
 
@@ -75,9 +81,9 @@ void stmatrix(Warp& warp, const Op& op, LaneMask mask) {
       // Two rows of one instruction may fall together when they are equal, as lanes of a store may.
       const bool same_instruction = at.conflict && at.conflict->earlier_writes &&
                                     at.conflict->earlier.instruction == op.instruction &&
-                                    at.conflict->earlier.thread / kWarpSize == warp.index;
+                                    at.conflict->earlier.thread / kWarpSize == warp.slot;
       if (at.conflict && !(same_instruction && std::memcmp(at.data, tile[row], kRowBytes) == 0)) {
-        return fault_race(warp, op, lane, address, kRowBytes, true, *at.conflict);
+        return fault_race(warp, op, lane, warp.cta->shared.offset_of(at.data), kRowBytes, true, *at.conflict);
       }
       std::memcpy(at.data, tile[row], kRowBytes);
     }

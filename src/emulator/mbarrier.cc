@@ -34,19 +34,23 @@ std::uint64_t state_of(const MBarrier& b) {
 
 // The offset in shared memory that the lane's address operand names; false after a fault.
 bool locate_object(Warp& warp, const Op& op, unsigned lane, std::uint64_t& offset) {
-  const std::uint64_t address = lane_address(warp, op, lane);
-  offset = op.space == Space::kGeneric ? address - kSharedWindow : address;
-  if (space_of(op, address) != Space::kShared || offset >= warp.cta->shared.bytes() ||
-      warp.cta->shared.bytes() - offset < 8) {
-    fault_access(warp, op, lane, "uses an mbarrier of", space_of(op, address), offset, 8, "");
+  constexpr std::string_view kVerb = "uses an mbarrier of";
+  std::uint64_t address = lane_address(warp, op, lane);
+  const Space space = space_of(op, address);
+  if (space != Space::kShared) {
+    fault_access(warp, op, lane, kVerb, space, address, 8, "");
     return false;
   }
-  if (offset % 8 != 0) {
-    fault_access(warp, op, lane, "uses an mbarrier of", Space::kShared, offset, 8,
-                 ", which is not a multiple of 8");
-    return false;
-  }
-  return true;
+  if (op.space == Space::kGeneric) address -= kSharedWindow;
+  // A generic address here is one of .shared::cta (PTX ISA, "mbarrier").
+  const Space named = op.space == Space::kCluster ? Space::kCluster : Space::kShared;
+  const std::optional<std::uint64_t> place = shared_offset(warp, op, lane, kVerb, named, address, 8);
+  if (!place) return false;
+  offset = *place;
+  note_visit(warp, op, lane, offset);
+  if (offset % 8 == 0) return true;
+  fault_shared(warp, op, lane, kVerb, offset, 8, ", which is not a multiple of 8");
+  return false;
 }
 
 // The initialised mbarrier that the lane names; null after a fault.
@@ -76,13 +80,11 @@ void init(Warp& warp, const Op& op, LaneMask mask) {
                                 ", which is in use already; mbarrier.inval comes before a second init"));
     }
     if (shared.marks(offset, 8)) {
-      return fault_access(warp, op, lane, "writes", Space::kShared, offset, 8,
-                          warp.cta->async->describe_marks(offset, 8));
+      return fault_shared(warp, op, lane, "writes", offset, 8, warp.cta->async->describe_marks(offset, 8));
     }
-    const AccessRecord record{shared.epoch(warp.index), static_cast<std::uint16_t>(warp.thread(lane)), false,
-                              op.instruction};
+    const AccessRecord record = warp.access(op, lane, false);
     if (const auto conflict = shared.write(offset, 8, record)) {
-      return fault_race(warp, op, lane, lane_address(warp, op, lane), 8, true, *conflict);
+      return fault_race(warp, op, lane, offset, 8, true, *conflict);
     }
     MBarrier barrier;
     barrier.offset = offset;
@@ -154,9 +156,9 @@ void arrive(Warp& warp, const Op& op, LaneMask mask) {
     }
     if (!(op.flags & kRelaxed)) {
       if (whole) {
-        shared.publish(warp.index, barrier->arriving);
+        shared.publish(warp.slot, barrier->arriving);
       } else {
-        shared.publish(warp.index, LaneMask{1} << lane, barrier->arriving);
+        shared.publish(warp.slot, LaneMask{1} << lane, barrier->arriving);
       }
     }
     barrier->pending -= count;
@@ -164,7 +166,7 @@ void arrive(Warp& warp, const Op& op, LaneMask mask) {
     async.update(*barrier);
     if (op.dst_count != 0) warp.lanes<std::uint64_t>(op.dst[0])[lane] = before;
   }
-  shared.tick(warp.index);
+  shared.tick(warp.slot);
 }
 
 void expect_tx(Warp& warp, const Op& op, LaneMask mask) {
@@ -227,7 +229,7 @@ bool refused_before(const Warp& warp, const MBarrier& barrier, LaneMask lanes) {
 
 // Says no, and lets others go first.
 void refuse(Warp& warp, const MBarrier& barrier, LaneMask lanes) {
-  Refusal refusal{warp.current.pc, lanes, barrier.offset, barrier.phase, warp.cta->changes()};
+  Refusal refusal{warp.current.pc, lanes, barrier.offset, barrier.phase, warp.cta->cluster.changes()};
   warp.idle = false;
   for (auto r = warp.refusals.begin(); r != warp.refusals.end(); ++r) {
     if (r->pc != refusal.pc) continue;
@@ -258,7 +260,7 @@ void wait(Warp& warp, const Op& op, LaneMask mask) {
     if (!result) return;
     if (*result) {
       done |= LaneMask{1} << lane;
-      if (!(op.flags & kRelaxed)) warp.cta->shared.acquire(warp.index, barrier->completed);
+      if (!(op.flags & kRelaxed)) warp.cta->shared.acquire(warp.slot, barrier->completed);
     } else {
       same &= !waits_for || waits_for == barrier;
       waits_for = barrier;
@@ -295,7 +297,7 @@ void arrive_on(Warp& warp, const Op& op, LaneMask mask) {
       }
       ++barrier->pending;
     }
-    const std::uint32_t thread = warp.thread(lane);
+    const std::uint32_t thread = warp.cluster_thread(lane);
     async.add_arrival(thread, {barrier->offset, async.of_thread(thread).loads.size(), op.instruction});
   }
 }
@@ -322,6 +324,8 @@ void decode_arrive(Decoder& d, Space space, std::uint32_t flags) {
   if (d.failed()) return;
   std::vector<Slot> dst, src;
   if (d.operand(0).kind != Operand::Kind::kDiscard) dst.push_back(d.dst(0, Type::kB64));
+  if (space == Space::kCluster && !dst.empty())
+    return d.fail("an arrival in .shared::cluster returns no state; write _");
   if (d.count() == 3) src.push_back(d.src(2, Type::kB32));
   emit_on(d, 1, space, &arrive, std::move(dst), std::move(src), flags);
 }
@@ -345,6 +349,10 @@ void decode_mbarrier(Decoder& d) {
   d.accept_one({"cta", "cluster"});
   const Space space = d.space().value_or(Space::kGeneric);
   const std::uint32_t flags = relaxed ? +kRelaxed : 0;
+  const bool local = action == kInit || action == kInval || action == kTest || action == kTry;
+  if (space == Space::kCluster && local) {
+    return d.fail("this is for an mbarrier of the CTA's own, .shared::cta");
+  }
   switch (action) {
     case kArrive: return decode_arrive(d, space, flags);
     case kArriveDrop: return decode_arrive(d, space, flags | kDrop);
@@ -372,13 +380,13 @@ constexpr Mnemonic kMnemonics[] = {{"mbarrier", decode_mbarrier}};
 MBarrier* usable_mbarrier(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset) {
   MBarrier* barrier = offset % 8 == 0 ? warp.cta->async->find(offset) : nullptr;
   if (!barrier) {
-    fault_access(warp, op, lane, "uses an mbarrier of", Space::kShared, offset, 8,
+    fault_shared(warp, op, lane, "uses an mbarrier of", offset, 8,
                  ", where no mbarrier has been initialised");
     return nullptr;
   }
-  if (warp.cta->launch->options.check_races && !warp.cta->shared.happened(barrier->init, warp.thread(lane))) {
-    fault_race(warp, op, lane, offset + (op.space == Space::kGeneric ? kSharedWindow : 0), 8, true,
-               {barrier->init, true});
+  if (warp.cta->launch->options.check_races && !visible_in_cluster(*barrier, warp) &&
+      !warp.cta->shared.happened(barrier->init, warp.cluster_thread(lane))) {
+    fault_race(warp, op, lane, offset, 8, true, {barrier->init, true});
     return nullptr;
   }
   return barrier;

@@ -1,8 +1,10 @@
-// mov, cvta, isspacep: data movement between registers.
+// mov, cvta, isspacep, mapa, getctarank: data movement between registers.
+#include <bit>
 #include <chrono>
 
 #include "src/emulator/decode.h"
 #include "src/emulator/lanes.h"
+#include "src/emulator/text.h"
 
 namespace ptxgen::emulator {
 namespace {
@@ -190,21 +192,90 @@ struct InWindow {
   }
 };
 
+// Op::mode: whether the CTA's own shared memory is meant, not the cluster's.
 void isspacep(Warp& warp, const Op& op, LaneMask mask) {
-  store_predicate(warp, op.dst[0], test_lanes<InWindow, std::uint64_t>(warp, op), mask);
+  LaneMask inside = test_lanes<InWindow, std::uint64_t>(warp, op);
+  const std::uint64_t* addresses = warp.lanes<std::uint64_t>(op.src[0]);
+  for (LaneMask left = op.mode != 0 ? inside : 0; left != 0; left &= left - 1) {
+    const int lane = std::countr_zero(left);
+    const SharedPlace place = shared_place(*warp.cta, addresses[lane] - kSharedWindow);
+    if (place.rank != warp.cta->rank) inside &= ~(LaneMask{1} << lane);
+  }
+  store_predicate(warp, op.dst[0], inside, mask);
 }
 
 void decode_isspacep(Decoder& d) {
   const std::optional<Space> space = d.space();
   if (!space) return d.fail("isspacep needs a state space: .global, .shared, .const, .param or .local");
   d.expect_operands(2);
-  d.emit(&isspacep, {d.dst(0, Type::kPred)}, {d.src(1, Type::kU64)}).immediate = window(*space);
+  Op& op = d.emit(&isspacep, {d.dst(0, Type::kPred)}, {d.src(1, Type::kU64)});
+  op.immediate = window(*space);
+  op.mode = *space == Space::kShared;
+}
+
+// ---- mapa, getctarank ----
+
+// The same address in the CTA of rank b: Op::immediate is the shared window for generic addresses, else 0.
+template <class Address>
+void mapa(Warp& warp, const Op& op, LaneMask mask) {
+  Address result[kWarpSize] = {};
+  for (LaneMask left = mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint32_t rank = warp.lanes<std::uint32_t>(op.src[1])[lane];
+    const std::size_t ctas = warp.cta->cluster.ctas.size();
+    if (rank >= ctas) {
+      return warp.fault(op, lane, str_cat("rank ", rank, " in a cluster of ", ctas, " CTAs"));
+    }
+    const std::uint64_t address = warp.lanes<Address>(op.src[0])[lane] - op.immediate;
+    if (address >> kWindowShift != 0) return warp.fault(op, lane, "the address is not in shared memory");
+    const SharedPlace place = shared_place(*warp.cta, address);
+    result[lane] = static_cast<Address>(op.immediate + (mapped(rank, place.offset)));
+  }
+  store_lanes(warp, op.dst[0], result, mask);
+}
+
+template <class Address>
+void getctarank(Warp& warp, const Op& op, LaneMask mask) {
+  std::uint32_t result[kWarpSize] = {};
+  for (LaneMask left = mask; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const std::uint64_t address = warp.lanes<Address>(op.src[0])[lane] - op.immediate;
+    const SharedPlace place = shared_place(*warp.cta, address);
+    result[lane] = static_cast<std::uint32_t>(place.rank);
+    if (address >> kWindowShift != 0 || place.rank >= warp.cta->cluster.ctas.size()) {
+      return warp.fault(op, lane, "the address is not in the shared memory of the cluster");
+    }
+  }
+  store_lanes(warp, op.dst[0], result, mask);
+}
+
+void decode_of_cluster(Decoder& d, Execute narrow, Execute wide, std::size_t operands, bool address_result) {
+  const bool in_cluster = d.accept("shared::cluster");
+  const Type t = d.type(types(Type::kU32, Type::kU64));
+  d.expect_operands(operands);
+  if (d.failed()) return;
+  std::vector<Slot> src = {d.src(1, t)};
+  if (operands == 3) src.push_back(d.src(2, Type::kB32));
+  const std::uint64_t base = in_cluster ? 0 : kSharedWindow;
+  if (!in_cluster && t == Type::kU32)
+    return d.fail("a generic address has 64 bits; write .u64 or .shared::cluster");
+  d.emit(t == Type::kU32 ? narrow : wide, {d.dst(0, address_result ? t : Type::kU32)}, std::move(src))
+      .immediate = base;
+}
+
+void decode_mapa(Decoder& d) {
+  decode_of_cluster(d, &mapa<std::uint32_t>, &mapa<std::uint64_t>, 3, true);
+}
+void decode_getctarank(Decoder& d) {
+  decode_of_cluster(d, &getctarank<std::uint32_t>, &getctarank<std::uint64_t>, 2, false);
 }
 
 constexpr Mnemonic kMnemonics[] = {
     {"mov", decode_mov},
     {"cvta", decode_cvta},
     {"isspacep", decode_isspacep},
+    {"mapa", decode_mapa},
+    {"getctarank", decode_getctarank},
 };
 
 }  // namespace

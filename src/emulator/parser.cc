@@ -189,9 +189,9 @@ class Parser : public DeclarationParser {
     EntryInfo& info = function_->info;
     if (skip_debug_directive()) return absl::OkStatus();
     const std::string_view directive = tokens_[at_++].text;
-    if (directive == ".noreturn" || directive == ".explicitcluster" || directive == ".blocksareclusters") {
-      return absl::OkStatus();
-    }
+    if (directive == ".explicitcluster") info.explicit_cluster = true;
+    if (directive == ".noreturn" || directive == ".explicitcluster") return absl::OkStatus();
+    if (directive == ".blocksareclusters") return error(".blocksareclusters is not emulated");
     Dim3 extent;
     for (std::uint64_t* axis : {&extent.x, &extent.y, &extent.z}) {
       std::uint64_t& value = *axis;
@@ -207,12 +207,25 @@ class Parser : public DeclarationParser {
       info.min_ctas_per_sm = static_cast<std::uint32_t>(extent.x);
     } else if (directive == ".maxnreg") {
       info.max_registers = static_cast<std::uint32_t>(extent.x);
-    } else if (directive == ".reqnctapercluster" || directive == ".maxclusterrank") {
-      if (extent.count() != 1) return error("clusters of more than one CTA are not emulated");
+    } else if (directive == ".reqnctapercluster") {
+      if (!within_cluster(extent)) {
+        return error(str_cat(".reqnctapercluster must be of 1 to ", kMaxClusterCtas, " CTAs"));
+      }
+      info.required_cluster = extent;
+    } else if (directive == ".maxclusterrank") {
+      if (!within_cluster({extent.x})) {
+        return error(str_cat(".maxclusterrank must be from 1 to ", kMaxClusterCtas));
+      }
+      info.max_cluster_ctas = static_cast<std::uint32_t>(extent.x);
     } else if (directive != ".maxnctapersm") {
       return error(str_cat("unknown directive ", directive));
     }
     return absl::OkStatus();
+  }
+
+  static bool within_cluster(const Dim3& extent) {
+    constexpr std::uint64_t kMost = kMaxClusterCtas;
+    return extent.x <= kMost && extent.y <= kMost && extent.z <= kMost && extent.count() <= kMost;
   }
 
   absl::Status body() {

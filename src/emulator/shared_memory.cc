@@ -8,7 +8,8 @@ namespace ptxgen::emulator {
 
 namespace {
 
-constexpr std::size_t kFencesKept = 64;  // more than a reader lags behind a writer
+constexpr std::size_t kFencesKept = 64;  // a CTA: more than a reader lags behind a writer
+constexpr std::uint64_t kStride = 1024;  // what any alignment in shared memory divides
 
 std::uint32_t& entry(VectorClock& clock, std::uint16_t thread) {
   return clock[thread / 32];
@@ -33,7 +34,9 @@ void add(HappensBefore& into, ThreadClock add) {
 }  // namespace
 
 void join(HappensBefore& into, const HappensBefore& from) {
-  for (std::size_t i = 0; i < into.clock.size(); ++i) into.clock[i] = std::max(into.clock[i], from.clock[i]);
+  if (into.clock.size() < from.clock.size()) into.clock.resize(from.clock.size());
+  for (std::size_t i = 0; i < from.clock.size(); ++i) into.clock[i] = std::max(into.clock[i], from.clock[i]);
+  into.begun |= from.begun;
   for (const ThreadClock& c : from.threads) {
     if (c.clock >= entry(into.clock, c.thread)) add(into, c);
   }
@@ -43,13 +46,16 @@ void join(HappensBefore& into, const HappensBefore& from) {
   into.threads.erase(std::remove_if(into.threads.begin(), into.threads.end(), covered), into.threads.end());
 }
 
-SharedMemory::SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races,
-                           bool marked)
-    : data_(bytes),
-      written_((bytes + granule - 1) / granule),
+SharedMemory::SharedMemory(std::uint64_t bytes, std::uint32_t ctas, unsigned granule, std::size_t warps,
+                           bool check_races, bool marked)
+    : data_((bytes + kStride - 1) / kStride * kStride * (ctas - 1) + bytes),
+      written_((data_.size() + granule - 1) / granule),
       cells_(check_races ? written_.size() : 0),
-      warps_(warps),
-      clocks_(kMaxWarps),
+      bytes_(bytes),
+      stride_((bytes + kStride - 1) / kStride * kStride),
+      warps_((ctas - 1) * kMaxWarps + warps),
+      clocks_(warps_),
+      epochs_(warps_ + (marked ? ctas * kAsyncAgents : 0)),
       marks_(marked ? written_.size() : 0),
       shift_(static_cast<unsigned>(std::countr_zero(granule))),
       check_races_(check_races) {}
@@ -60,11 +66,12 @@ void SharedMemory::reset() {
   fences_.clear();
   std::fill(marks_.begin(), marks_.end(), std::uint8_t{0});
   base_ = *std::max_element(epochs_.begin(), epochs_.end());
-  epochs_.fill(base_ + 1);
-  for (std::uint32_t w = 0; w < kMaxWarps; ++w) {
-    clocks_[w].clock.fill(base_);
+  std::fill(epochs_.begin(), epochs_.end(), base_ + 1);
+  for (std::uint32_t w = 0; w < warps_; ++w) {
+    clocks_[w].clock.assign(epochs_.size(), base_);
     clocks_[w].clock[w] = base_ + 1;
     clocks_[w].threads.clear();
+    clocks_[w].begun = static_cast<std::uint16_t>(1u << (w / kMaxWarps));
   }
 }
 
@@ -90,12 +97,12 @@ bool SharedMemory::races(const AccessRecord& earlier, const AccessRecord& later)
 
 std::uint32_t SharedMemory::new_pool() {
   if (free_pool_.empty()) {
-    pool_.resize(pool_.size() + warps_);
-    return static_cast<std::uint32_t>(pool_.size() - warps_);
+    pool_.resize(pool_.size() + epochs_.size());
+    return static_cast<std::uint32_t>(pool_.size() - epochs_.size());
   }
   const std::uint32_t pool = free_pool_.back();
   free_pool_.pop_back();
-  std::fill_n(pool_.begin() + pool, warps_, Reads{});
+  std::fill_n(pool_.begin() + pool, epochs_.size(), Reads{});
   return pool;
 }
 
@@ -130,7 +137,7 @@ void SharedMemory::check_pool(std::uint32_t& pool, const AccessRecord& write,
                               std::optional<AccessConflict>& conflict) {
   if (pool == kNone) return;
   bool all_past = true;
-  for (std::size_t w = 0; w < warps_; ++w) all_past &= check_reads(pool_[pool + w], write, conflict);
+  for (std::size_t w = 0; w < epochs_.size(); ++w) all_past &= check_reads(pool_[pool + w], write, conflict);
   // What races with one of these reads now races with the write too, unless the write is strong.
   if (!all_past || write.strong) return;
   free_pool_.push_back(pool);
@@ -233,6 +240,7 @@ void SharedMemory::publish(std::uint32_t warp, std::uint32_t lanes, HappensBefor
 }
 
 void SharedMemory::acquire(std::uint32_t warp, const HappensBefore& from) {
+  if (from.clock.empty()) return;
   const std::uint32_t own = std::max(clocks_[warp].clock[warp], from.clock[warp] + 1);
   join(clocks_[warp], from);
   clocks_[warp].clock[warp] = own;
@@ -240,7 +248,7 @@ void SharedMemory::acquire(std::uint32_t warp, const HappensBefore& from) {
 
 void SharedMemory::fence_proxy(std::uint32_t warp, std::uint32_t lanes) {
   if (!check_races_) return;
-  if (fences_.size() == kFencesKept) fences_.erase(fences_.begin());
+  if (fences_.size() == kFencesKept * (warps_ / kMaxWarps + 1)) fences_.erase(fences_.begin());
   fences_.push_back({warp, lanes, epochs_[warp], clocks_[warp]});
   tick(warp);
 }
@@ -270,7 +278,7 @@ std::optional<AccessRecord> SharedMemory::unfenced_write(std::uint64_t offset, u
   AccessRecord last;  // neighbours are mostly of one store
   for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
     const AccessRecord& writer = cells_[g].writer;
-    if (writer == last || writer.clock <= base_ || writer.asynchronous()) continue;
+    if (writer == last || writer.clock <= base_ || writer.asynchronous) continue;
     if (!fenced(writer, thread)) return writer;
     last = writer;
   }
@@ -301,10 +309,30 @@ void SharedMemory::forget_written(std::uint64_t offset, unsigned bytes) {
 
 AccessRecord SharedMemory::agent_record(std::uint32_t agent, std::uint32_t instruction) {
   AccessRecord record;
-  record.clock = ++epochs_[kMaxWarps + agent];
-  record.thread = static_cast<std::uint16_t>(kFirstAsyncThread + 32 * agent);
+  record.clock = ++epochs_[warps_ + agent];
+  record.thread = static_cast<std::uint16_t>(32 * (warps_ + agent));
+  record.asynchronous = true;
   record.instruction = instruction;
   return record;
+}
+
+void SharedMemory::publish(const AccessRecord& landed, HappensBefore& into) const {
+  if (into.clock.empty()) into.clock.resize(epochs_.size());
+  std::uint32_t& seen = entry(into.clock, landed.thread);
+  seen = std::max(seen, landed.clock);
+}
+
+void SharedMemory::read_by_agent(std::uint64_t offset, unsigned bytes, const AccessRecord& record) {
+  if (!check_races_) return;
+  for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
+    Cell& cell = cells_[g];
+    if (cell.weak_pool == kNone) {
+      cell.weak_pool = new_pool();
+      pool_[cell.weak_pool + cell.weak.last.thread / 32] = cell.weak;
+    }
+    Reads& reads = pool_[cell.weak_pool + record.thread / 32];
+    reads.other = std::exchange(reads.last, record);
+  }
 }
 
 void SharedMemory::land(std::uint64_t offset, unsigned bytes, const AccessRecord& record) {

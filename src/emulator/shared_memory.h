@@ -1,4 +1,5 @@
-// A CTA's shared memory and the record that finds unwritten reads and races.
+// The shared memory of a cluster's CTAs, one after another, and the record that finds unwritten reads and
+// races. Mostly a cluster is one CTA.
 //
 // Happens-before is tracked with a vector clock per warp. A warp's epoch counts its synchronisations and
 // releases; a barrier joins the clocks of the warps that arrive into those of the warps that it releases. Two
@@ -25,15 +26,15 @@
 
 namespace ptxgen::emulator {
 
+// Warps and threads are numbered through the cluster: those of the CTA of rank r begin at kMaxWarps r.
 inline constexpr std::uint32_t kMaxWarps = 32;
-// Agents that land asynchronous copies: those of mbarriers share all but the last, which is for copies that
-// land before anybody waits for them.
-inline constexpr std::uint32_t kAsyncAgents = 8;
-inline constexpr std::uint32_t kUnawaited = kAsyncAgents - 1;
-inline constexpr std::uint32_t kFirstAsyncThread = kMaxWarps * 32;
+// Agents that land asynchronous copies: those of mbarriers share all but the first, which is for copies that
+// land before anybody waits for them. They count as further warps.
+inline constexpr std::uint32_t kAsyncAgents = 8;  // a CTA
+inline constexpr std::uint32_t kUnawaited = 0;
 
-// Entry w: up to which epoch the accesses of warp w (or of agent w - kMaxWarps) happened before.
-using VectorClock = std::array<std::uint32_t, kMaxWarps + kAsyncAgents>;
+// Entry w: up to which epoch the accesses of warp w happened before. Empty: zeros.
+using VectorClock = std::vector<std::uint32_t>;
 
 // The same of one thread alone.
 struct ThreadClock {
@@ -42,8 +43,9 @@ struct ThreadClock {
 };
 
 struct HappensBefore {
-  VectorClock clock = {};
+  VectorClock clock;
   std::vector<ThreadClock> threads;  // beyond `clock`; sorted
+  std::uint16_t begun = 0;           // CTAs of the cluster, bit by rank, that are known to run
 };
 
 void join(HappensBefore& into, const HappensBefore& from);
@@ -53,9 +55,9 @@ struct AccessRecord {
   std::uint32_t clock = 0;  // the epoch of the thread's warp; 0: no access yet
   std::uint16_t thread = 0;
   bool strong = false;            // atomic, volatile or with a memory order: no race among themselves
+  bool asynchronous = false;      // an agent's
   std::uint32_t instruction = 0;  // for the message
 
-  bool asynchronous() const { return thread >= kFirstAsyncThread; }
   bool operator==(const AccessRecord&) const = default;
 };
 
@@ -73,15 +75,20 @@ enum SharedMark : std::uint8_t {
 
 class SharedMemory {
  public:
-  // `granule`: bytes per shadow cell; no access may split one. `marked`: whether there will be marks.
-  SharedMemory(std::uint64_t bytes, unsigned granule, std::size_t warps, bool check_races, bool marked);
+  // `bytes` and `warps` of each of `ctas`. `granule`: bytes per shadow cell; no access may split one.
+  // `marked`: whether there will be marks.
+  SharedMemory(std::uint64_t bytes, std::uint32_t ctas, unsigned granule, std::size_t warps, bool check_races,
+               bool marked);
 
   // Nothing is written any more, and nobody has accessed anything. Costs nothing: clocks and the generation
   // go on from where they were, so everything on record is past.
   void reset();
 
   std::byte* data() { return data_.data(); }
-  std::uint64_t bytes() const { return data_.size(); }
+  std::uint64_t offset_of(const std::byte* at) const { return static_cast<std::uint64_t>(at - data_.data()); }
+  // The memory of the CTA of rank r is `bytes()` at `stride()` * r.
+  std::uint64_t bytes() const { return bytes_; }
+  std::uint64_t stride() const { return stride_; }
 
   // Whether every byte was written.
   bool written(std::uint64_t offset, unsigned bytes) const;
@@ -105,6 +112,9 @@ class SharedMemory {
   void publish(std::uint32_t warp, HappensBefore& into) const;
   void publish(std::uint32_t warp, std::uint32_t lanes, HappensBefore& into) const;
   void acquire(std::uint32_t warp, const HappensBefore& from);
+  // The warp learns, as from an arrival that releases nothing, that these CTAs run.
+  void learn_begun(std::uint32_t warp, std::uint16_t ctas) { clocks_[warp].begun |= ctas; }
+  bool knows_begun(std::uint32_t warp, std::uint32_t rank) const { return clocks_[warp].begun >> rank & 1; }
   // Whether the access happened before what the thread does now.
   bool happened(const AccessRecord& earlier, std::uint32_t thread) const {
     return earlier.thread == thread || past(earlier, thread / 32);
@@ -129,8 +139,12 @@ class SharedMemory {
   void forget_written(std::uint64_t offset, unsigned bytes);
   // The record of a copy that lands now.
   AccessRecord agent_record(std::uint32_t agent, std::uint32_t instruction);
+  // `into` knows what the agent has landed up to the record.
+  void publish(const AccessRecord& landed, HappensBefore& into) const;
   // A copy has written these bytes. Its start was checked, so all on record is past.
   void land(std::uint64_t offset, unsigned bytes, const AccessRecord& record);
+  // The same of a copy that has read them.
+  void read_by_agent(std::uint64_t offset, unsigned bytes, const AccessRecord& record);
   // What landed with the record `from` counts as written with `to`.
   void claim(std::uint64_t offset, unsigned bytes, const AccessRecord& from, const AccessRecord& to);
 
@@ -170,13 +184,14 @@ class SharedMemory {
   std::vector<std::byte> data_;
   std::vector<std::uint32_t> written_;  // by granule: the generation that wrote it
   std::vector<Cell> cells_;
-  std::vector<Reads> pool_;               // in pieces of warps_, one Reads a warp
+  std::vector<Reads> pool_;               // in pieces of epochs_.size(), one Reads a warp
   std::vector<std::uint32_t> free_pool_;  // pieces that no cell uses
-  std::size_t warps_;
+  std::uint64_t bytes_, stride_;
+  std::size_t warps_;  // all numbers of warps up to the last one's
   std::vector<HappensBefore>
       clocks_;  // a warp's own entry: its epochs before that are past for all its lanes
-  std::array<std::uint32_t, kMaxWarps + kAsyncAgents> epochs_ = {};
-  std::uint32_t base_ = 0;  // records up to here are of earlier CTAs
+  std::vector<std::uint32_t> epochs_;  // of warps, then of agents
+  std::uint32_t base_ = 0;             // records up to here are of earlier CTAs
   struct SyncVariable {
     std::uint64_t address;
     HappensBefore clock;

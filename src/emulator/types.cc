@@ -59,7 +59,8 @@ std::string_view name(Space space) {
   switch (space) {
     case Space::kGeneric: return "generic";
     case Space::kGlobal: return "global";
-    case Space::kShared: return "shared";
+    case Space::kShared:
+    case Space::kCluster: return "shared";
     case Space::kConst: return "const";
     case Space::kParam: return "param";
     case Space::kLocal: return "local";

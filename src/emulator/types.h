@@ -7,7 +7,8 @@
 
 namespace ptxgen::emulator {
 
-enum class Space : std::uint8_t { kGeneric, kGlobal, kShared, kConst, kParam, kLocal };
+// kShared is the CTA's own, .shared::cta; kCluster that of any CTA of the cluster, .shared::cluster.
+enum class Space : std::uint8_t { kGeneric, kGlobal, kShared, kCluster, kConst, kParam, kLocal };
 
 std::string_view name(Space space);
 
@@ -69,7 +70,8 @@ inline constexpr std::uint64_t kGlobalBase = std::uint64_t{16} << kWindowShift;
 
 constexpr std::uint64_t window(Space space) {
   switch (space) {
-    case Space::kShared: return kSharedWindow;
+    case Space::kShared:
+    case Space::kCluster: return kSharedWindow;
     case Space::kConst: return kConstWindow;
     case Space::kParam: return kParamWindow;
     case Space::kLocal: return kLocalWindow;

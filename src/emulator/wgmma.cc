@@ -166,31 +166,30 @@ bool Wgmma::check_registers(Warp& warp, const WgmmaInFlight& m) {
 // From now on the pieces are to be read.
 bool Wgmma::read_shared(Warp& warp, const WgmmaInFlight& m) {
   SharedMemory& shared = cta_.shared;
-  const auto thread = static_cast<std::uint16_t>(warp.thread(0));
-  const AccessRecord record{shared.epoch(warp.index), thread, false, m.op->instruction};
+  const AccessRecord record = warp.access(*m.op, 0, false);
   const auto fault = [&](std::uint32_t piece, std::string_view what) {
     fault_access(warp, *m.op, 0, "reads", Space::kShared, piece, kPiece, what);
     return false;
   };
   for (const std::uint32_t piece : m.pieces) {
     if (piece >= shared.bytes() || shared.bytes() - piece < kPiece) return fault(piece, "");
-    const std::uint8_t marks = shared.marks(piece, kPiece);
+    const std::uint64_t at = cta_.shared_at() + piece;
+    const std::uint8_t marks = shared.marks(at, kPiece);
     if (marks & (kDestination | kMBarrierObject)) {
-      return fault(piece, cta_.async->describe_marks(piece, kPiece));
+      return fault(piece, cta_.async->describe_marks(at, kPiece));
     }
-    if (!shared.written(piece, kPiece)) return fault(piece, ", which nothing has written");
-    if (const auto conflict = shared.read(piece, kPiece, record)) {
-      fault_race(warp, *m.op, 0, piece, kPiece, false, *conflict);
+    if (!shared.written(at, kPiece)) return fault(piece, ", which nothing has written");
+    if (const auto conflict = shared.read(at, kPiece, record)) {
+      fault_race(warp, *m.op, 0, at, kPiece, false, *conflict);
       return false;
     }
-    if (const auto by = shared.unfenced_write(piece, kPiece, thread)) {
+    if (const auto by = shared.unfenced_write(at, kPiece, record.thread)) {
       const Instruction& in = *cta_.launch->code->instructions[by->instruction];
-      return fault(piece,
-                   str_cat(" through the async proxy, part of which thread ",
-                           to_string(position(by->thread, cta_.launch->config.block)), " wrote at PTX line ",
-                           in.line, " `", in.text, "` with no fence.proxy.async between"));
+      return fault(piece, str_cat(" through the async proxy, part of which ", cta_.cluster.name_thread(by->thread),
+                                  " wrote at PTX line ", in.line, " `", in.text,
+                                  "` with no fence.proxy.async between"));
     }
-    shared.mark(piece, kPiece, kSource);
+    shared.mark(at, kPiece, kSource);
   }
   return true;
 }
@@ -198,7 +197,7 @@ bool Wgmma::read_shared(Warp& warp, const WgmmaInFlight& m) {
 void Wgmma::mark_sources() {
   for (const WarpState& w : warps_) {
     for (const WgmmaInFlight& m : w.in_flight) {
-      for (const std::uint32_t piece : m.pieces) cta_.shared.mark(piece, kPiece, kSource);
+      for (const std::uint32_t piece : m.pieces) cta_.shared.mark(cta_.shared_at() + piece, kPiece, kSource);
     }
   }
 }
@@ -207,7 +206,8 @@ std::string Wgmma::describe_source(std::uint64_t offset, unsigned bytes) const {
   for (std::uint32_t warp = 0; warp < warps_.size(); ++warp) {
     for (const WgmmaInFlight& m : warps_[warp].in_flight) {
       const bool reads = std::any_of(m.pieces.begin(), m.pieces.end(), [&](std::uint32_t piece) {
-        return piece < offset + bytes && offset < piece + std::uint64_t{kPiece};
+        const std::uint64_t at = cta_.shared_at() + piece;
+        return at < offset + bytes && offset < at + kPiece;
       });
       if (reads) {
         return str_cat(", which ", place_of(m, warp), " may still read", how_to_wait(m, warp));
@@ -281,11 +281,10 @@ void Wgmma::complete(Warp& warp, WgmmaInFlight& m) {
   for (const Slot slot : factors(*m.op)) --w.registers[slot.id].factor_of;
   for (const Slot slot : accumulators(*m.op)) --w.registers[slot.id].accumulating;
   // From here on it is as if the warp had read the bytes itself.
-  const AccessRecord record{cta_.shared.epoch(warp.index), static_cast<std::uint16_t>(warp.thread(0)), false,
-                            m.op->instruction};
+  const AccessRecord record = warp.access(*m.op, 0, false);
   for (const std::uint32_t piece : m.pieces) {
-    cta_.shared.read(piece, kPiece, record);
-    cta_.shared.unmark(piece, kPiece, kSource);
+    cta_.shared.read(cta_.shared_at() + piece, kPiece, record);
+    cta_.shared.unmark(cta_.shared_at() + piece, kPiece, kSource);
   }
 }
 
@@ -315,12 +314,12 @@ void Wgmma::finish() {
     const WarpState& w = warps_[warp];
     if (!w.in_flight.empty()) {
       const WgmmaInFlight& m = w.in_flight.front();
-      return cta_.fail(m.op->instruction, warp * kWarpSize,
+      return cta_.cluster.fail(m.op->instruction, cta_.warps[warp].cluster_thread(0),
                        str_cat("the warp exits while this is still to be done", how_to_wait(m, warp)));
     }
     const GroupState& group = groups_[warp / kWarpgroup];
     if (w.executed == group.first + group.executed.size()) continue;
-    return cta_.fail(group.executed[w.executed - group.first].instruction, warp * kWarpSize,
+    return cta_.cluster.fail(group.executed[w.executed - group.first].instruction, cta_.warps[warp].cluster_thread(0),
                      str_cat("all four warps of a warpgroup execute this together, but warp ", warp,
                              " has exited without it"));
   }

@@ -32,10 +32,11 @@ void read_matrix(const Warp& warp, std::uint64_t descriptor, bool mn_major, unsi
                  unsigned depth, Type type, Line<Element>* lines, Element (*make)(std::uint32_t, Type)) {
   const SharedMatrix matrix(descriptor, mn_major);
   const unsigned shift = shift_of(type);
+  const std::byte* const shared = warp.cta->shared.data() + warp.cta->shared_at();
   for (unsigned i = 0; i < count; ++i) {
     for (unsigned k = 0; k < depth; ++k) {
       std::uint32_t value = 0;
-      std::memcpy(&value, warp.cta->shared.data() + matrix.address(first + i, k, shift), 1u << shift);
+      std::memcpy(&value, shared + matrix.address(first + i, k, shift), 1u << shift);
       lines[i][k] = make(value, type);
     }
   }

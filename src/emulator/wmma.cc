@@ -118,7 +118,8 @@ bool for_each_chunk(Warp& warp, const Op& op, const Mode& mode, AccessKind kind,
     const Located located = locate(warp, op, lane, at, kChunkBytes, kind);
     if (!located.data) return false;
     if (located.conflict) {
-      fault_race(warp, op, lane, at, kChunkBytes, true, *located.conflict);
+      fault_race(warp, op, lane, warp.cta->shared.offset_of(located.data), kChunkBytes, true,
+                 *located.conflict);
       return false;
     }
     for (unsigned i = 0; i < per_chunk; ++i) f(first + i, located.data + i * mode.element_bytes());

@@ -90,6 +90,7 @@ struct Module {
       constexpr std::string_view kLine = "line ";
       const std::size_t at = message.find(kLine);
       if (at == std::string::npos || message.find("ptxas info") == 0) continue;  // advice refuses nothing
+      if (message.find("warning : Advisory") != std::string::npos) continue;
       const auto owner = case_of_line.lower_bound(std::stoul(message.substr(at + kLine.size())));
       if (owner != case_of_line.end() && owner->first != 0) found[owner->second] += message + "\n";
     }

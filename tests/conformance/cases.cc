@@ -23,7 +23,7 @@ static_assert(std::size(kTypes) == static_cast<std::size_t>(Type::kNone));
 // ---- The cases of a row ----
 
 bool is_address(Rule rule) {
-  return rule == Rule::global || rule == Rule::shared || rule == Rule::addr;
+  return rule == Rule::global || rule == Rule::shared || rule == Rule::shared_cluster || rule == Rule::addr;
 }
 bool starts_with(std::string_view text, std::string_view start) {
   return text.substr(0, start.size()) == start;
@@ -166,7 +166,7 @@ class CaseMaker {
     return call;
   }
   static Space space_of(const Row& r) {
-    return r.operands.rules[0] == Rule::shared ? Space::kShared : Space::kGlobal;
+    return r.operands.rules[0] == Rule::global ? Space::kGlobal : Space::kShared;
   }
 
   // From 16 bytes of the thread's own.
@@ -396,7 +396,8 @@ std::string_view exempt(Op op) {
   }
   if (starts_with(r.method, "wmma_load") || starts_with(r.method, "wmma_store"))
     return "part of the cases of wmma_mma";
-  if (r.operands.rules[0] == Rule::symbol) return "every kernel reads parameters and addresses";
+  if (r.method == "mapa") return "an address of its own";
+  if (r.operands.rules[0] == Rule::symbol || r.operands.rules[0] == Rule::tensor_map) return "every kernel reads parameters and addresses";
   if (r.method == "smid" || r.method == "nsmid") return "the GPU's own";
   if (starts_with(r.method, "createpolicy") || starts_with(r.method, "mbarrier")) return "an opaque value";
   if (r.results.registers == 0 && !r.results.vector && r.kind != Kind::Store && r.kind != Kind::Atomic &&
