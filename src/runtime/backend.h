@@ -55,6 +55,8 @@ class Backend {
   virtual absl::Status synchronize_event(Handle event) = 0;
   virtual absl::StatusOr<float> elapsed_ms(Handle start, Handle end) = 0;
 
+  virtual absl::StatusOr<TensorMap> encode_tensor_map(const TiledTensor& tensor) = 0;
+
   virtual absl::StatusOr<Image> compile(const std::string& ptx) = 0;
   // Adds to `log` what the driver says about a success.
   virtual absl::StatusOr<Handle> load(const Image& image, std::string& log) = 0;
@@ -67,6 +69,8 @@ class Backend {
   // Lets the function be launched with as much dynamic shared memory as the device has beside its static;
   // called before the first launch that needs more than 48 KiB in all.
   virtual absl::Status raise_dynamic_shared(Handle function, std::uint64_t bytes) = 0;
+  // Called before a launch with a cluster of more than 8 CTAs.
+  virtual absl::Status allow_non_portable_cluster(Handle function) = 0;
   virtual absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                               const LaunchOptions& options, Handle stream) = 0;
 

@@ -1,6 +1,7 @@
 // A CUDA device through its primary context.
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <mutex>
 #include <string>
@@ -109,6 +110,8 @@ class CudaBackend final : public Backend {
   }
   absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
 
+  absl::StatusOr<TensorMap> encode_tensor_map(const TiledTensor& tensor) override;
+
   absl::StatusOr<Image> compile(const std::string& ptx) override;
   absl::StatusOr<Handle> load(const Image& image, std::string& log) override;
   void unload_module(Handle module) override { end(driver_.cuModuleUnload, static_cast<CUmodule>(module)); }
@@ -120,6 +123,10 @@ class CudaBackend final : public Backend {
     return call("allowing dynamic shared memory above 48 KiB", driver_.cuFuncSetAttribute,
                 as_function(function), CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                 static_cast<int>(bytes));
+  }
+  absl::Status allow_non_portable_cluster(Handle function) override {
+    return call("allowing clusters of more than 8 CTAs", driver_.cuFuncSetAttribute, as_function(function),
+                CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
   }
   absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                       const LaunchOptions& options, Handle stream) override;
@@ -346,19 +353,73 @@ absl::StatusOr<LoadedFunction> CudaBackend::find_function(Handle module, const s
       !s.ok()) {
     return s;
   }
-  constexpr std::array<CUfunction_attribute, 4> kAttributes = {
-      CU_FUNC_ATTRIBUTE_NUM_REGS, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
-      CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK};
-  std::array<std::uint32_t, 4> values = {};
+  constexpr std::array<CUfunction_attribute, 7> kAttributes = {
+      CU_FUNC_ATTRIBUTE_NUM_REGS,
+      CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+      CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES,
+      CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH,  // 0: none is required
+      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT,
+      CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH};
+  std::array<std::uint32_t, 7> values = {};
   for (std::size_t i = 0; i < values.size(); ++i) {
     absl::StatusOr<int> value = function_attribute(function, kAttributes[i]);
     if (!value.ok()) return value.status();
     values[i] = static_cast<std::uint32_t>(*value);
   }
-  LoadedFunction loaded = {function, {values[0], values[1], values[2], values[3], std::nullopt}};
+  const Dim3 cluster = {values[4], values[5], values[6]};
+  LoadedFunction loaded = {
+      function,
+      {values[0], values[1], values[2], values[3], cluster.empty() ? Dim3() : cluster, std::nullopt}};
   if (!parameters.has_value()) return loaded;
   if (absl::Status s = read_param_bytes(function, *parameters, loaded.info); !s.ok()) return s;
   return loaded;
+}
+
+CUtensorMapDataType tensor_type(Type type) {
+  switch (type) {
+    case Type::kU8: return CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    case Type::kU16: return CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    case Type::kU32: return CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    case Type::kS32: return CU_TENSOR_MAP_DATA_TYPE_INT32;
+    case Type::kU64: return CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    case Type::kS64: return CU_TENSOR_MAP_DATA_TYPE_INT64;
+    case Type::kF16: return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    case Type::kBf16: return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    case Type::kF64: return CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
+    default: return CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
+  }
+}
+
+// The driver alone knows the bits.
+absl::StatusOr<TensorMap> CudaBackend::encode_tensor_map(const TiledTensor& tensor) {
+  if (driver_.tensor_map_encode_tiled == nullptr) {
+    return absl::FailedPreconditionError(str_cat("encoding a tensor map: this is the driver for CUDA ",
+                                                 driver_version_text(properties_.driver_version),
+                                                 "; tensor maps need 12.0 or later"));
+  }
+  static_assert(sizeof(TensorMap) == sizeof(CUtensorMap));
+  constexpr CUtensorMapSwizzle kSwizzles[] = {CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                                              CU_TENSOR_MAP_SWIZZLE_64B, CU_TENSOR_MAP_SWIZZLE_32B};
+  const CUtensorMapL2promotion promotion = tensor.l2_promotion == 0     ? CU_TENSOR_MAP_L2_PROMOTION_NONE
+                                           : tensor.l2_promotion == 64  ? CU_TENSOR_MAP_L2_PROMOTION_L2_64B
+                                           : tensor.l2_promotion == 128 ? CU_TENSOR_MAP_L2_PROMOTION_L2_128B
+                                                                        : CU_TENSOR_MAP_L2_PROMOTION_L2_256B;
+  const CUtensorMapFloatOOBfill fill = tensor.out_of_bounds == OutOfBounds::kNaN
+                                           ? CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+                                           : CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
+  CUtensorMap map = {};
+  const std::array<cuuint64_t, 5> extents = std::bit_cast<std::array<cuuint64_t, 5>>(tensor.extents);
+  const std::array<cuuint64_t, 4> strides = std::bit_cast<std::array<cuuint64_t, 4>>(tensor.strides);
+  if (absl::Status s = call("encoding a tensor map", driver_.tensor_map_encode_tiled, &map,
+                            tensor_type(tensor.type), static_cast<cuuint32_t>(tensor.rank),
+                            reinterpret_cast<void*>(tensor.address), extents.data(), strides.data(),
+                            tensor.box.data(), tensor.element_strides.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+                            kSwizzles[static_cast<std::size_t>(tensor.swizzle)], promotion, fill);
+      !s.ok()) {
+    return s;
+  }
+  return std::bit_cast<TensorMap>(map);
 }
 
 absl::StatusOr<std::uint32_t> CudaBackend::max_ctas_per_sm(Handle function, std::uint64_t block_threads,

@@ -142,6 +142,15 @@ absl::Status Device::health() const {
   return state_->backend().health();
 }
 
+absl::StatusOr<TensorMap> Device::encode_tensor_map(const TiledTensor& tensor) const {
+  if (!target().supports(kHopper)) {
+    return absl::FailedPreconditionError(
+        str_cat("a tensor map needs sm_90, and the device is ", target().to_string()));
+  }
+  if (absl::Status s = tensor.validate(); !s.ok()) return s;
+  return state_->backend().encode_tensor_map(tensor);
+}
+
 absl::Status Device::synchronize() const {
   if (absl::Status s = state_->refuse_while_recording("waiting for the device"); !s.ok()) return s;
   return state_->backend().synchronize_device();

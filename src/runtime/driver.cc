@@ -60,6 +60,7 @@ absl::StatusOr<std::unique_ptr<Driver>> load_driver(const std::string& path) {
       !resolve(library, "cuLinkDestroy", driver->link_destroy)) {
     driver->link_create = nullptr;
   }
+  resolve(library, "cuTensorMapEncodeTiled", driver->tensor_map_encode_tiled);
   if (missing != nullptr) {
     dlclose(library);
     return absl::FailedPreconditionError(absl::StrCat(path, " lacks ", missing,

@@ -81,6 +81,9 @@ struct Driver {
   decltype(&::cuLinkComplete) link_complete = nullptr;
   decltype(&::cuLinkDestroy) link_destroy = nullptr;
 
+  // nullptr in a driver before 12.0.
+  decltype(&::cuTensorMapEncodeTiled) tensor_map_encode_tiled = nullptr;
+
   // Ok for CUDA_SUCCESS; else a status that says what was being done and names the error.
   absl::Status status(CUresult result, absl::string_view doing) const;
 

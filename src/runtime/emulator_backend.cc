@@ -85,6 +85,10 @@ class EmulatorBackend final : public Backend {
   absl::Status synchronize_event(Handle) override { return absl::OkStatus(); }
   absl::StatusOr<float> elapsed_ms(Handle start, Handle end) override;
 
+  absl::StatusOr<TensorMap> encode_tensor_map(const TiledTensor& tensor) override {
+    return emulator::encode_tensor_map(tensor);
+  }
+
   // There is no machine code: the text is what runs.
   absl::StatusOr<Image> compile(const std::string& ptx) override { return Image{ImageKind::kPtx, ptx, ""}; }
   absl::StatusOr<Handle> load(const Image& image, std::string& log) override;
@@ -95,6 +99,7 @@ class EmulatorBackend final : public Backend {
     return absl::UnimplementedError("the emulated device has no occupancy: ask a CUDA device");
   }
   absl::Status raise_dynamic_shared(Handle, std::uint64_t) override { return absl::OkStatus(); }
+  absl::Status allow_non_portable_cluster(Handle) override { return absl::OkStatus(); }
   absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                       const LaunchOptions& options, Handle stream) override;
 
@@ -188,6 +193,7 @@ absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, con
     for (const auto& bound : {entry.max_threads, entry.required_threads}) {
       if (bound.has_value()) info.max_threads = static_cast<std::uint32_t>(bound->count());
     }
+    info.cluster = entry.required_cluster.value_or(Dim3());
     info.param_bytes.emplace();
     for (const emulator::ParamInfo& param : entry.params) {
       info.param_bytes->push_back(static_cast<std::uint32_t>(param.size));
@@ -199,19 +205,21 @@ absl::StatusOr<LoadedFunction> EmulatorBackend::find_function(Handle module, con
 }
 
 absl::Status EmulatorBackend::launch(Handle function, const LaunchShape& shape,
-                                     absl::Span<const KernelArg> args, const LaunchOptions&, Handle stream) {
-  if (shape.cluster != Dim3()) return absl::UnimplementedError("the emulated device has no clusters");
+                                     absl::Span<const KernelArg> args, const LaunchOptions& options,
+                                     Handle stream) {
   const EmulatedFunction& callee = *static_cast<const EmulatedFunction*>(function);
   std::vector<std::byte> params(callee.entry->param_bytes);
   for (std::size_t i = 0; i < args.size(); ++i) {
     std::memcpy(params.data() + callee.entry->params[i].offset, args[i].data, args[i].bytes);
   }
   // Programmatic dependent launch permits an overlap and asks for none.
-  return submit(stream, [this, callee, shape, params = std::move(params)] {
+  return submit(stream, [this, callee, shape, options, params = std::move(params)] {
     const emulator::LaunchConfig config = {.grid = shape.grid,
                                            .block = shape.block,
                                            .dynamic_shared_bytes = shape.dynamic_shared_bytes,
-                                           .params = params};
+                                           .params = params,
+                                           .cluster = shape.cluster,
+                                           .non_portable_cluster = options.non_portable_cluster};
     return emulator::launch(*callee.program, callee.entry->name, config, memory_, options_).status();
   });
 }

@@ -7,9 +7,6 @@
 namespace ptxgen::internal {
 namespace {
 
-// Portable cluster sizes (CUDA C++ Programming Guide, "Thread Block Clusters").
-constexpr std::uint64_t kMaxClusterCtas = 8;
-
 absl::Status at_most(absl::string_view field, std::uint64_t value, std::uint64_t bound,
                      absl::string_view whose) {
   if (value <= bound) return absl::OkStatus();
@@ -32,17 +29,26 @@ std::string text(const Dim3& dim) {
   return absl::StrCat(dim.x, " x ", dim.y, " x ", dim.z);
 }
 
-absl::Status check_cluster(const DeviceProperties& device, const LaunchShape& shape) {
-  const Dim3 &cluster = shape.cluster, &grid = shape.grid;
+// CUDA C++ Programming Guide, "Thread Block Clusters".
+absl::Status check_cluster(const DeviceProperties& device, const FunctionInfo& function, const Dim3& grid,
+                           const Dim3& cluster, const LaunchOptions& options) {
   if (!device.target.supports(kHopper)) {
     return absl::FailedPreconditionError(absl::StrCat("cluster is ", text(cluster),
                                                       "; clusters need sm_90, and the device is ",
                                                       device.target.to_string()));
   }
-  const Dim3 bound = {kMaxClusterCtas, kMaxClusterCtas, kMaxClusterCtas};
-  if (cluster.empty() || !fits(cluster, bound) || cluster.x * cluster.y * cluster.z > kMaxClusterCtas) {
+  if (function.cluster != Dim3() && cluster != function.cluster) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "cluster is ", text(cluster), "; the kernel (.reqnctapercluster) has ", text(function.cluster)));
+  }
+  const std::uint64_t most = options.non_portable_cluster ? kMaxClusterCtas : kMaxPortableClusterCtas;
+  if (cluster.empty() || !fits(cluster, {most, most, most}) || cluster.count() > most) {
+    const std::string more =
+        most == kMaxClusterCtas
+            ? ""
+            : absl::StrCat(", or up to ", kMaxClusterCtas, " with LaunchOptions::non_portable_cluster");
     return absl::InvalidArgumentError(
-        absl::StrCat("cluster is ", text(cluster), "; a cluster has 1 to ", kMaxClusterCtas, " CTAs"));
+        absl::StrCat("cluster is ", text(cluster), "; a cluster has 1 to ", most, " CTAs", more));
   }
   if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -76,8 +82,9 @@ absl::Status check_launch(const DeviceProperties& device, const FunctionInfo& fu
     return at_most("dynamic_shared_bytes", shape.dynamic_shared_bytes, room,
                    absl::StrCat("the device, with ", function.static_shared_bytes, " bytes static,"));
   }
-  if (shape.cluster != Dim3()) {
-    if (absl::Status s = check_cluster(device, shape); !s.ok()) return s;
+  const Dim3& cluster = shape.cluster != Dim3() ? shape.cluster : function.cluster;
+  if (cluster != Dim3()) {
+    if (absl::Status s = check_cluster(device, function, shape.grid, cluster, options); !s.ok()) return s;
   }
   if (options.programmatic_dependent_launch && !device.target.supports(kHopper)) {
     return absl::FailedPreconditionError(absl::StrCat(

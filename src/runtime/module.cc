@@ -151,7 +151,13 @@ absl::Status Function::launch(const Stream& stream, const LaunchShape& shape,
   if (status.ok()) status = check_args(state_->info, args);
   if (status.ok() && shape.grid.empty()) return status;
   if (status.ok()) status = state_->allow_dynamic_shared(shape.dynamic_shared_bytes);
-  if (status.ok()) status = device.backend().launch(state_->handle, shape, args, options, stream.handle_);
+  LaunchShape asked = shape;
+  if (state_->info.cluster != Dim3()) asked.cluster = {};  // the kernel says it
+  const Dim3& cluster = asked.cluster != Dim3() ? asked.cluster : state_->info.cluster;
+  if (status.ok() && cluster.count() > kMaxPortableClusterCtas) {
+    status = device.backend().allow_non_portable_cluster(state_->handle);
+  }
+  if (status.ok()) status = device.backend().launch(state_->handle, asked, args, options, stream.handle_);
   return status.ok() ? status : state_->named(status);
 }
 

@@ -209,6 +209,94 @@ TEST_CASE("a launch hands the driver shape, attributes and arguments", "[runtime
   CHECK(driver->calls("cuLaunchKernelEx") == 2);
 }
 
+TEST_CASE("the cluster of a launch is the launch's or the kernel's", "[runtime][fake]") {
+  FakeDriver driver;
+  driver->set_devices({{"H", 9, 0}});
+  const Device device = take(driver.open());
+  const Function free = take(take(device.load_module(kPtx)).function("copy"));
+  CHECK(free.info().cluster == Dim3());
+  ok(launch(free, device.default_stream(), {.grid = {16}, .block = {32}, .cluster = {16}},
+            {.non_portable_cluster = true}));
+  CHECK(driver->launches().at(0).cluster_x == 16);
+  CHECK(driver->launches().at(0).non_portable_cluster);
+
+  std::string ptx(kPtx);
+  ptx.insert(ptx.find(")", ptx.find(".entry")) + 1, "\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n");
+  const Function fixed = take(take(device.load_module(ptx)).function("copy"));
+  CHECK(fixed.info().cluster == Dim3(2));
+  // The kernel has it already: no attribute says it again.
+  for (const Dim3 cluster : {Dim3(), Dim3(2)}) {
+    ok(launch(fixed, device.default_stream(), {.grid = {4}, .block = {32}, .cluster = cluster}));
+    CHECK(driver->launches().back().cluster_x == 0);
+    CHECK_FALSE(driver->launches().back().non_portable_cluster);
+  }
+  CHECK(contains(launch(fixed, device.default_stream(), {.grid = {3}, .block = {32}}).message(),
+                 "grid is 3 x 1 x 1; each extent must be a multiple of the cluster's, 2 x 1 x 1"));
+  CHECK(
+      contains(launch(fixed, device.default_stream(), {.grid = {4}, .block = {32}, .cluster = {4}}).message(),
+               "the kernel (.reqnctapercluster) has 2 x 1 x 1"));
+  CHECK(driver->violations().empty());
+}
+
+TEST_CASE("the driver encodes tensor maps", "[runtime][fake]") {
+  FakeDriver driver;
+  driver->set_devices({{"H", 9, 0}});
+  const Device device = take(driver.open());
+  TiledTensor tensor = {.type = Type::kBf16,
+                        .address = 1 << 20,
+                        .rank = 3,
+                        .extents = {640, 48, 7},
+                        .strides = {1280, 61440},
+                        .box = {64, 16, 2},
+                        .element_strides = {1, 2, 1},
+                        .swizzle = Swizzle::k128B,
+                        .l2_promotion = 256,
+                        .out_of_bounds = OutOfBounds::kNaN};
+  CHECK(take(device.encode_tensor_map(tensor)).opaque[15] == 0x7e5031);
+  const testing::FakeTensorMap seen = driver->tensor_maps().at(0);
+  CHECK(seen.type == CU_TENSOR_MAP_DATA_TYPE_BFLOAT16);
+  CHECK(seen.swizzle == CU_TENSOR_MAP_SWIZZLE_128B);
+  CHECK(seen.promotion == CU_TENSOR_MAP_L2_PROMOTION_L2_256B);
+  CHECK(seen.fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
+  CHECK((seen.rank == 3 && seen.address == 1 << 20));
+  CHECK(seen.extents == std::vector<unsigned long long>{640, 48, 7});
+  CHECK(seen.strides == std::vector<unsigned long long>{1280, 61440});
+  CHECK(seen.box == std::vector<unsigned>{64, 16, 2});
+  CHECK(seen.element_strides == std::vector<unsigned>{1, 2, 1});
+  const std::pair<Type, CUtensorMapDataType> types[] = {
+      {Type::kU8, CU_TENSOR_MAP_DATA_TYPE_UINT8},    {Type::kU16, CU_TENSOR_MAP_DATA_TYPE_UINT16},
+      {Type::kU32, CU_TENSOR_MAP_DATA_TYPE_UINT32},  {Type::kS32, CU_TENSOR_MAP_DATA_TYPE_INT32},
+      {Type::kU64, CU_TENSOR_MAP_DATA_TYPE_UINT64},  {Type::kS64, CU_TENSOR_MAP_DATA_TYPE_INT64},
+      {Type::kF16, CU_TENSOR_MAP_DATA_TYPE_FLOAT16}, {Type::kF32, CU_TENSOR_MAP_DATA_TYPE_FLOAT32},
+      {Type::kF64, CU_TENSOR_MAP_DATA_TYPE_FLOAT64}};
+  const std::pair<Swizzle, CUtensorMapSwizzle> swizzles[] = {{Swizzle::kNone, CU_TENSOR_MAP_SWIZZLE_NONE},
+                                                             {Swizzle::k32B, CU_TENSOR_MAP_SWIZZLE_32B},
+                                                             {Swizzle::k64B, CU_TENSOR_MAP_SWIZZLE_64B}};
+  tensor.box = {16, 16, 2};
+  tensor.out_of_bounds = OutOfBounds::kZero;
+  tensor.l2_promotion = 0;
+  tensor.swizzle = Swizzle::kNone;
+  for (const auto& type : types) {
+    tensor.type = type.first;
+    take(device.encode_tensor_map(tensor));
+    CHECK(driver->tensor_maps().back().type == type.second);
+  }
+  tensor.type = Type::kU8;
+  for (const auto& swizzle : swizzles) {
+    tensor.swizzle = swizzle.first;
+    take(device.encode_tensor_map(tensor));
+    CHECK(driver->tensor_maps().back().swizzle == swizzle.second);
+  }
+  // What no driver needs to see.
+  const int calls = driver->calls("cuTensorMapEncodeTiled");
+  tensor.box[0] = 257;
+  CHECK(contains(device.encode_tensor_map(tensor).status().message(), "TiledTensor::box[0] is 257"));
+  CHECK(driver->calls("cuTensorMapEncodeTiled") == calls);
+  driver->set_devices({{"A", 8, 0}});
+  CHECK(contains(take(driver.open()).encode_tensor_map(tensor).status().message(),
+                 "a tensor map needs sm_90, and the device is sm_80"));
+}
+
 TEST_CASE("shared memory above 48 KiB is allowed once, and retried after a failure", "[runtime][fake]") {
   FakeDriver driver;
   const Device device = take(driver.open());

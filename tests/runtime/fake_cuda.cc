@@ -19,6 +19,7 @@
 using ptxgen::testing::FakeCuda;
 using ptxgen::testing::FakeDevice;
 using ptxgen::testing::FakeLaunch;
+using ptxgen::testing::FakeTensorMap;
 
 struct CUctx_st {
   int device;
@@ -34,8 +35,10 @@ enum class What { kMemory, kPinned, kStream, kEvent, kModule, kFunction, kGraph,
 struct Object {
   What what;
   CUcontext context;
-  std::string text = {};                   // of a module or link: its PTX; of a function: its name
-  std::vector<std::size_t> params = {};    // of a function: sizes
+  std::string text = {};                 // of a module or link: its PTX; of a function: its name
+  std::vector<std::size_t> params = {};  // of a function: sizes
+  std::array<int, 3> cluster = {};       // .reqnctapercluster
+  bool non_portable_cluster = false;
   bool capturing = false, broken = false;  // of a stream
   std::thread::id capturer = {};
   int dynamic_limit = 48 * 1024;
@@ -104,6 +107,10 @@ class Fake final : public FakeCuda {
     lock_guard lock(mutex);
     return launched;
   }
+  std::vector<FakeTensorMap> tensor_maps() override {
+    lock_guard lock(mutex);
+    return encoded;
+  }
   CUcontext make_context(int device) override {
     lock_guard lock(mutex);
     return foreign.emplace_back(std::make_unique<CUctx_st>(CUctx_st{device})).get();
@@ -152,6 +159,7 @@ class Fake final : public FakeCuda {
   std::map<std::string, int> call_counts;
   std::vector<std::string> broken_rules;
   std::vector<FakeLaunch> launched;
+  std::vector<FakeTensorMap> encoded;
 };
 
 Fake& fake() {
@@ -176,6 +184,7 @@ void Fake::reset() {
   call_counts.clear();
   broken_rules.clear();
   launched.clear();
+  encoded.clear();
   current_contexts = {};
 }
 
@@ -335,6 +344,14 @@ bool read_entry(const std::string& ptx, const std::string& name, std::vector<std
     params.push_back(std::stoul((*it)[1]) / 8);
   }
   return true;
+}
+
+// The cluster that the only entry of a text requires.
+std::array<int, 3> read_cluster(const std::string& ptx) {
+  std::smatch found;
+  const std::regex cluster(R"(\.reqnctapercluster (\d+), (\d+), (\d+))");
+  if (!std::regex_search(ptx, found, cluster)) return {};
+  return {std::stoi(found[1]), std::stoi(found[2]), std::stoi(found[3])};
 }
 
 // Compiles for as long as a compiler takes, outside of the lock.
@@ -730,17 +747,22 @@ CUresult cuModuleGetFunction(CUfunction* function, CUmodule module, const char* 
   Object* made = fake().make(What::kFunction);
   made->text = name;
   made->params = params;
+  made->cluster = read_cluster(owner->text);
   *function = static_cast<CUfunction>(fake().handle_of(made));
   return CUDA_SUCCESS;
 }
 CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfunction function) {
   ENTER_CONTEXT(cuFuncGetAttribute);
-  if (fake().find(kEntry, What::kFunction, function) == nullptr) return CUDA_ERROR_INVALID_HANDLE;
+  const Object* object = fake().find(kEntry, What::kFunction, function);
+  if (object == nullptr) return CUDA_ERROR_INVALID_HANDLE;
   switch (attribute) {
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = 40; break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = 1024; break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = 16; break;
     case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = 512; break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH: *value = object->cluster[0]; break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT: *value = object->cluster[1]; break;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: *value = object->cluster[2]; break;
     default: return CUDA_ERROR_INVALID_VALUE;
   }
   return CUDA_SUCCESS;
@@ -748,6 +770,10 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute attribute, CUfuncti
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value) {
   ENTER_CONTEXT(cuFuncSetAttribute);
   Object* object = fake().find(kEntry, What::kFunction, function);
+  if (object != nullptr && attribute == CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED) {
+    object->non_portable_cluster = value != 0;
+    return CUDA_SUCCESS;
+  }
   if (object == nullptr || attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
     return CUDA_ERROR_INVALID_VALUE;
   object->dynamic_limit = value;
@@ -790,6 +816,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
                        config->sharedMemBytes,
                        0,
                        false,
+                       object->non_portable_cluster,
                        {},
                        object->context->device};
   for (unsigned i = 0; i < config->numAttrs; ++i) {
@@ -806,5 +833,26 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, voi
   return CUDA_SUCCESS;
 }
 #endif
+
+CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+                                const cuuint64_t* extents, const cuuint64_t* strides, const cuuint32_t* box,
+                                const cuuint32_t* element_strides, CUtensorMapInterleave interleave,
+                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                CUtensorMapFloatOOBfill fill) {
+  ENTER_CONTEXT(cuTensorMapEncodeTiled);
+  if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE) return CUDA_ERROR_INVALID_VALUE;
+  fake().encoded.push_back({type,
+                            swizzle,
+                            promotion,
+                            fill,
+                            rank,
+                            reinterpret_cast<std::uintptr_t>(address),
+                            {extents, extents + rank},
+                            {strides, strides + rank - 1},
+                            {box, box + rank},
+                            {element_strides, element_strides + rank}});
+  for (cuuint64_t& word : map->opaque) word = 0x7e5031;
+  return CUDA_SUCCESS;
+}
 
 }  // extern "C"

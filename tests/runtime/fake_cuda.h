@@ -23,8 +23,18 @@ struct FakeLaunch {
   unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared_bytes;
   unsigned cluster_x = 0;
   bool programmatic = false;
+  bool non_portable_cluster = false;
   std::vector<std::vector<std::byte>> args;
   int device;
+};
+
+// What cuTensorMapEncodeTiled was given.
+struct FakeTensorMap {
+  int type, swizzle, promotion, fill;
+  unsigned rank;
+  unsigned long long address;
+  std::vector<unsigned long long> extents, strides;
+  std::vector<unsigned> box, element_strides;
 };
 
 class FakeCuda {
@@ -48,6 +58,7 @@ class FakeCuda {
   // "cuMemFree_v2: the memory belongs to another context"; empty when all went by the rules.
   virtual std::vector<std::string> violations() = 0;
   virtual std::vector<FakeLaunch> launches() = 0;
+  virtual std::vector<FakeTensorMap> tensor_maps() = 0;
   // A context outside of ptxgen's hands, made current by the caller's own means.
   virtual CUcontext make_context(int device) = 0;
   virtual void set_current(CUcontext context) = 0;

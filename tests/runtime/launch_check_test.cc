@@ -80,11 +80,36 @@ TEST_CASE("clusters and dependent launches need sm_90", "[runtime]") {
   CHECK(error({.grid = {9}, .block = {32}, .cluster = {2}}) ==
         "grid is 9 x 1 x 1; each extent must be a multiple of the cluster's, 2 x 1 x 1");
   CHECK(error({.grid = {9, 9}, .block = {32}, .cluster = {3, 3}}) ==
-        "cluster is 3 x 3 x 1; a cluster has 1 to 8 CTAs");
+        "cluster is 3 x 3 x 1; a cluster has 1 to 8 CTAs, or up to 16 with "
+        "LaunchOptions::non_portable_cluster");
   CHECK(error({.grid = {9}, .block = {32}, .cluster = {0}}) ==
-        "cluster is 0 x 1 x 1; a cluster has 1 to 8 CTAs");
+        "cluster is 0 x 1 x 1; a cluster has 1 to 8 CTAs, or up to 16 with "
+        "LaunchOptions::non_portable_cluster");
   CHECK(error({.grid = {9}, .block = {32}, .cluster = {kHuge, 2}}) ==
-        "cluster is 18446744073709551615 x 2 x 1; a cluster has 1 to 8 CTAs");
+        "cluster is 18446744073709551615 x 2 x 1; a cluster has 1 to 8 CTAs, or up to 16 with "
+        "LaunchOptions::non_portable_cluster");
+  CHECK(error({.grid = {16}, .block = {32}, .cluster = {16}}, {.non_portable_cluster = true}) == "");
+  CHECK(error({.grid = {32}, .block = {32}, .cluster = {32}}, {.non_portable_cluster = true}) ==
+        "cluster is 32 x 1 x 1; a cluster has 1 to 16 CTAs");
+}
+
+TEST_CASE("a kernel may say its cluster", "[runtime]") {
+  FunctionInfo info = function();
+  info.cluster = {4};
+  const auto error_of = [&](const LaunchShape& shape, const LaunchOptions& options = {}) {
+    return std::string(check_launch(hopper(), info, shape, options).message());
+  };
+  CHECK(error_of({.grid = {8}, .block = {32}}) == "");
+  CHECK(error_of({.grid = {8}, .block = {32}, .cluster = {4}}) == "");
+  CHECK(error_of({.grid = {8}, .block = {32}, .cluster = {2}}) ==
+        "cluster is 2 x 1 x 1; the kernel (.reqnctapercluster) has 4 x 1 x 1");
+  CHECK(error_of({.grid = {6}, .block = {32}}) ==
+        "grid is 6 x 1 x 1; each extent must be a multiple of the cluster's, 4 x 1 x 1");
+  info.cluster = {16};
+  CHECK(error_of({.grid = {16}, .block = {32}}) ==
+        "cluster is 16 x 1 x 1; a cluster has 1 to 8 CTAs, or up to 16 with "
+        "LaunchOptions::non_portable_cluster");
+  CHECK(error_of({.grid = {16}, .block = {32}}, {.non_portable_cluster = true}) == "");
 }
 
 TEST_CASE("arguments must have the parameters' number and sizes", "[runtime]") {
