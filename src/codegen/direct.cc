@@ -8,6 +8,7 @@
 #include <array>
 
 #include "ptxgen/codegen.h"
+#include "ptxgen/strings.h"
 #include "src/codegen/spell.h"
 
 namespace ptxgen {
@@ -89,40 +90,20 @@ class EntryPrinter {
   }
 
   void parameter(const Parameter& p) {
-    const bool tensor_map = p.type == Type::kNone;
-    if (tensor_map) {
-      out_.text("align ");
-      out_.number(alignof(TensorMap));
-      out_.text(" .b8 ");
-    } else {
-      out_.text(info(p.type).memory);
-      out_.character(' ');
+    if (p.type == Type::kNone) {  // a TensorMap
+      return out_.text(str_cat("align ", alignof(TensorMap), " .b8 ", p.name, "[", sizeof(TensorMap), "]"));
     }
+    out_.text(info(p.type).memory);
+    out_.character(' ');
     out_.text(p.name);
-    if (!tensor_map) return;
-    out_.character('[');
-    out_.number(sizeof(TensorMap));
-    out_.character(']');
   }
 
   void bounds() {
     const LaunchBounds& b = kernel_.bounds;
-    if (b.maxntid[0]) directive(".maxntid ", b.maxntid);
-    if (b.minnctapersm) directive(".minnctapersm ", absl::MakeConstSpan(&b.minnctapersm, 1));
-    if (b.maxnreg) directive(".maxnreg ", absl::MakeConstSpan(&b.maxnreg, 1));
-    if (b.cluster[0]) {
-      out_.text(".explicitcluster\n");
-      directive(".reqnctapercluster ", b.cluster);
-    }
-  }
-
-  void directive(std::string_view name, absl::Span<const u32> values) {
-    out_.text(name);
-    for (const u32& value : values) {
-      if (&value != values.data()) out_.text(", ");
-      out_.number(value);
-    }
-    out_.character('\n');
+    if (b.maxntid[0]) print_directive(out_, ".maxntid", b.maxntid);
+    if (b.minnctapersm) print_directive(out_, ".minnctapersm", absl::MakeConstSpan(&b.minnctapersm, 1));
+    if (b.maxnreg) print_directive(out_, ".maxnreg", absl::MakeConstSpan(&b.maxnreg, 1));
+    if (b.cluster[0]) print_cluster(out_, b);
   }
 
  public:

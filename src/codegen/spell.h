@@ -2,7 +2,9 @@
 #pragma once
 
 #include <array>
+#include <string_view>
 
+#include "absl/types/span.h"
 #include "src/builder/instruction_table.h"
 #include "src/codegen/writer.h"
 
@@ -31,6 +33,22 @@ inline void print_literal(Writer& out, const Operand& o) {
     case Operand::Form::kF64: out.text("0d"); return out.hex(static_cast<u64>(o.bits), 16);
     default: return o.bits <= kLargestCount ? out.number(o.bits) : out.mask(o.bits);
   }
+}
+
+// Extents of a directive: ".maxntid 128, 1, 1".
+inline void print_directive(Writer& out, std::string_view name, absl::Span<const u32> values) {
+  out.text(name);
+  for (const u32& value : values) {
+    out.text(&value == values.data() ? " " : ", ");
+    out.number(value);
+  }
+  out.character('\n');
+}
+
+// The cluster that every launch has.
+inline void print_cluster(Writer& out, const LaunchBounds& bounds) {
+  out.text(".explicitcluster\n");
+  print_directive(out, ".reqnctapercluster", bounds.cluster);
 }
 
 namespace detail {

@@ -1,5 +1,6 @@
 #include "tests/codegen/row_kernel.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "ptxgen/strings.h"
@@ -36,12 +37,14 @@ bool is_memory_address(Rule rule) {
   return (rule >= Rule::global && rule <= Rule::addr) || (rule >= Rule::global_in4 && rule <= Rule::mbarrier);
 }
 bool is_shared(Rule rule) {
-  return rule == Rule::shared || (rule >= Rule::shared_in16 && rule <= Rule::mbarrier);
+  return rule == Rule::shared || rule == Rule::shared_cluster ||
+         (rule >= Rule::shared_in16 && rule <= Rule::mbarrier && rule != Rule::tensor_map);
 }
 
 // What PTX takes as a literal, or what must be one to be legal.
 std::optional<s64> required_literal(Rule rule) {
   if (rule == Rule::imm) return 1;
+  if (rule == Rule::cta_rank) return 0;  // a CTA that is its cluster
   const LiteralRange* range = literal_range(rule);
   if (!range) return std::nullopt;
   return std::max(range->low, range->multiple);
@@ -58,6 +61,7 @@ class Writer {
     std::vector<detail::Input> inputs;
     for (const Rule rule : r.operands.rules) {
       if (rule == Rule::None) break;
+      if (rule == Rule::maxnreg) k_.maxnreg(64);
       if (is_in_out(rule)) {
         modifiers.vector = element_of(rule) == Rule::f16x2 ? 2 : 4;  // 8 columns
         for (u32 n = 0; n < modifiers.vector; ++n) inputs.push_back(variable(resolve(rule, row_.type, d)));
@@ -151,7 +155,9 @@ class Writer {
 
 // What a call in a kernel cannot make: what the builder writes by itself, around regions or symbols.
 bool is_structural(Op op) {
-  return row(op).kind == Kind::Control || op == Op::mov_symbol || op == Op::ld_param || op == Op::mov;
+  constexpr Op kWritten[] = {Op::mov, Op::mov_symbol, Op::ld_param, Op::mov_param, Op::cvta_param};
+  return row(op).kind == Kind::Control ||
+         std::find(std::begin(kWritten), std::end(kWritten), op) != std::end(kWritten);
 }
 
 template <class F>

@@ -8,6 +8,7 @@
 #include "ptxgen/strings.h"
 #include "src/builder/instruction_table.h"
 #include "src/codegen/llvm/library.h"
+#include "src/codegen/spell.h"
 
 namespace ptxgen {
 namespace {
@@ -157,6 +158,14 @@ std::string with_parameter_names(std::string_view rest, absl::Span<const Kernel>
   return named;
 }
 
+// Between the parameters and the body.
+void add_cluster(const Kernel& kernel, std::string& ptx) {
+  Writer directives;
+  print_cluster(directives, kernel.bounds);
+  const std::size_t parameters = ptx.find(str_cat(".entry ", kernel.name, "("));
+  ptx.insert(ptx.find('\n', ptx.find(')', parameters)) + 1, directives.view());
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> compile_with_llvm(absl::Span<const Kernel> kernels, Target target, PtxIsa isa) {
@@ -166,7 +175,7 @@ absl::StatusOr<std::string> compile_with_llvm(absl::Span<const Kernel> kernels, 
   const absl::StatusOr<const Library*> library = llvm::open_library();
   if (!library.ok()) return library.status();
   if (absl::Status s = (*library)->check(target, isa); !s.ok()) return s;
-  const absl::StatusOr<std::string> ptx = Compilation(**library).run(print_llvm_ir(kernels), target, isa);
+  absl::StatusOr<std::string> ptx = Compilation(**library).run(print_llvm_ir(kernels), target, isa);
   if (!ptx.ok()) return ptx.status();
   // It warns of what it does not know, and goes on with another target.
   const std::string head = str_cat(".version ", isa.to_string(), "\n.target ", target.to_string(), "\n");
@@ -174,6 +183,9 @@ absl::StatusOr<std::string> compile_with_llvm(absl::Span<const Kernel> kernels, 
     return absl::InternalError(str_cat((*library)->path, " (LLVM ", (*library)->version,
                                        ") wrote PTX for something else than ", target.to_string(),
                                        " with PTX ISA ", isa.to_string()));
+  }
+  for (const Kernel& kernel : kernels) {
+    if (kernel.bounds.cluster[0]) add_cluster(kernel, *ptx);
   }
   return with_parameter_names(*ptx, kernels);
 }

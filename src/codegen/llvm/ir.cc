@@ -25,7 +25,7 @@ class Lowering {
   void print() {
     function_.text("\ndefine ptx_kernel void @", kernel_.name, "(");
     for (const Parameter& p : kernel_.parameters)
-      function_.text(&p == kernel_.parameters.data() ? "" : ", ", ir_type(p.type).name, " %", p.name);
+      function_.text(&p == kernel_.parameters.data() ? "" : ", ", parameter_type(p), " %", p.name);
     function_.text(")", llvm::kFunction, " {\n");
     function_.declare_variables();
     walk(0);
@@ -34,6 +34,12 @@ class Lowering {
   }
 
  private:
+  // A TensorMap is memory; who uses it takes its address by name, in assembly.
+  static std::string parameter_type(const Parameter& p) {
+    if (p.type != Type::kNone) return std::string(ir_type(p.type).name);
+    return str_cat("ptr byval([", sizeof(TensorMap), " x i8]) align ", alignof(TensorMap));
+  }
+
   // ---- Regions ----
 
   void walk(u32 region) {
@@ -184,7 +190,7 @@ void print_shared(absl::Span<const Kernel> kernels, std::string& out) {
   }
 }
 
-// Performance directives, by the names that NVPTX has for them.
+// Performance directives, by the names that NVPTX has for them. For a cluster it has none before LLVM 20.
 std::vector<std::pair<std::string_view, u32>> annotations(const LaunchBounds& bounds) {
   return {{"maxntidx", bounds.maxntid[0]},
           {"maxntidy", bounds.maxntid[1]},
