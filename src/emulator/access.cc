@@ -311,7 +311,6 @@ void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset, s
                 bool writes, const AccessConflict& conflict) {
   const Cluster& cluster = warp.cta->cluster;
   const AccessRecord& earlier = conflict.earlier;
-  const Instruction& other = *cluster.launch->code->instructions[earlier.instruction];
   const std::string who =
       earlier.asynchronous ? std::string("an asynchronous copy") : cluster.name_thread(earlier.thread);
   const Cta& cta = cluster.ctas[offset / cluster.shared.stride()];
@@ -320,8 +319,9 @@ void fault_race(Warp& warp, const Op& op, unsigned lane, std::uint64_t offset, s
       op, lane,
       str_cat("race in shared memory: ", writes ? "writes " : "reads ", bytes, " bytes at shared address ",
               hex(address), &cta == warp.cta ? "" : str_cat(" of CTA ", to_string(cta.ctaid)), ", which ",
-              who, conflict.earlier_writes ? " wrote" : " read", " at PTX line ", other.line, " `",
-              other.text, "`, with no ", earlier.asynchronous ? "wait" : "barrier",
+              who, conflict.earlier_writes ? " wrote" : " read", " at ",
+              line_of(*cluster.launch, earlier.instruction), ", with no ",
+              earlier.asynchronous ? "wait" : "barrier",
               " between the two: ", describe(cta, Space::kShared, address)));
 }
 

@@ -255,8 +255,7 @@ Traffic& Async::traffic_of(std::uint32_t thread) {
 }
 
 std::string Async::place_of(const AsyncCopy& copy) const {
-  const Instruction& in = *cluster_.launch->code->instructions[copy.instruction];
-  return str_cat("the asynchronous copy at PTX line ", in.line, " `", in.text, "` of ",
+  return str_cat("the asynchronous copy at ", line_of(*cluster_.launch, copy.instruction), " of ",
                  cluster_.name_thread(copy.thread));
 }
 

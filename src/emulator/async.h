@@ -34,7 +34,7 @@ struct MBarrier {
 
 // Of a tensor copy: bytes that lie together in shared and in global memory.
 struct CopyPiece {
-  std::uint32_t at = 0, bytes = 0;  // from the beginning of the box in shared memory
+  std::uint32_t at = 0, bytes = 0;   // from the beginning of the box in shared memory
   Allocation* allocation = nullptr;  // null: outside the tensor
   std::uint64_t global = 0;
 };

@@ -157,10 +157,9 @@ class Waiting {
 
   void list(const Warp& w, LaneMask lanes, std::uint32_t pc, std::string_view what) {
     if (++listed_ > kMost) return;
-    const Executable& code = *cluster_.launch->code;
-    const Instruction& in = *code.instructions[code.ops[pc].instruction];
-    str_append(&text_, "; ", name(w), " ", lane_list(lanes), " at PTX line ", in.line, " `", in.text, "` ",
-               what);
+    const Launch& launch = *cluster_.launch;
+    str_append(&text_, "; ", name(w), " ", lane_list(lanes), " at ",
+               line_of(launch, launch.code->ops[pc].instruction), " ", what);
   }
 
   const Cluster& cluster_;

@@ -106,10 +106,8 @@ bool Copying::place(Space space, std::uint64_t address, std::uint32_t bytes, uns
 }
 
 std::string Copying::writer(const AccessRecord& by) const {
-  const Launch& launch = *warp_.cta->launch;
-  const Instruction& in = *launch.code->instructions[by.instruction];
-  return str_cat(warp_.cta->cluster.name_thread(by.thread), " wrote at PTX line ", in.line, " `", in.text,
-                 "`");
+  return str_cat(warp_.cta->cluster.name_thread(by.thread), " wrote at ",
+                 line_of(*warp_.cta->launch, by.instruction));
 }
 
 bool Copying::fault(std::string_view verb, Space space, std::uint64_t offset, std::uint32_t bytes,

@@ -110,9 +110,9 @@ Type Decoder::type(TypeSet allowed) {
 
 std::optional<Space> Decoder::space() {
   constexpr std::pair<std::string_view, Space> kNames[] = {
-      {"global", Space::kGlobal},          {"shared", Space::kShared},     {"shared::cta", Space::kShared},
+      {"global", Space::kGlobal},           {"shared", Space::kShared},     {"shared::cta", Space::kShared},
       {"shared::cluster", Space::kCluster}, {"const", Space::kConst},       {"param", Space::kParam},
-      {"param::entry", Space::kParam},     {"param::func", Space::kLocal}, {"local", Space::kLocal},
+      {"param::entry", Space::kParam},      {"param::func", Space::kLocal}, {"local", Space::kLocal},
   };
   for (const auto& [text, space] : kNames) {
     if (accept(text)) return space;

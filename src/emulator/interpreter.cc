@@ -48,13 +48,17 @@ Dim3 position(std::uint64_t linear, Dim3 extent) {
   return {linear % extent.x, linear / extent.x % extent.y, linear / extent.x / extent.y};
 }
 
+std::string line_of(const Launch& launch, std::uint32_t instruction) {
+  const Instruction& in = *launch.code->instructions[instruction];
+  return str_cat("PTX line ", in.line, " `", on_one_line(in.text), "`");
+}
+
 std::string place(const Launch& launch, std::uint32_t instruction) {
   const Executable& code = *launch.code;
-  const Instruction& in = *code.instructions[instruction];
   const Function& f = *code.functions[code.function_at(instruction)].function;
   return str_cat("kernel '", code.function->info.name, "'",
-                 f.is_entry ? std::string() : str_cat(", function '", f.info.name, "'"), ", PTX line ",
-                 in.line, " `", on_one_line(in.text), "`");
+                 f.is_entry ? std::string() : str_cat(", function '", f.info.name, "'"), ", ",
+                 line_of(launch, instruction));
 }
 
 std::uint32_t Executable::function_at(std::uint32_t instruction) const {

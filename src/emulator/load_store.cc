@@ -205,7 +205,8 @@ void nothing(Warp&, const Op&, LaneMask) {}
 // A prefetch of any address has no effect, and none is a fault.
 void decode_prefetch(Decoder& d) {
   d.space();
-  d.expect_one({"L1", "L2", "L2::evict_last", "L2::evict_normal", "tensormap"}, "a cache level or .tensormap");
+  d.expect_one({"L1", "L2", "L2::evict_last", "L2::evict_normal", "tensormap"},
+               "a cache level or .tensormap");
   d.expect_operands(1);
   const AddressOperand address = d.address(d.operand(0), Space::kGeneric);
   d.emit(&nothing, {}, {address.slot});

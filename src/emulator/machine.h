@@ -423,7 +423,7 @@ struct Cluster {
   SharedMemory shared;
   std::unique_ptr<Async> async;
   absl::Status fault;
-  std::deque<Cta> ctas;  // by rank; a deque, since they stay where they are
+  std::deque<Cta> ctas;               // by rank; a deque, since they stay where they are
   std::uint64_t barriers = 0;         // barrier.cluster: how often it was complete
   HappensBefore arriving, completed;  // of its current phase, and of those before it
 
@@ -462,7 +462,8 @@ std::string lane_list(LaneMask lanes);
 std::string to_string(Dim3 at);
 Dim3 position(std::uint64_t linear, Dim3 extent);
 
-// "kernel 'k', PTX line 12 `ld.global.u32 %r1, [%rd1]`"
+// "PTX line 12 `ld.global.u32 %r1, [%rd1]`", by the instruction's number; and "kernel 'k', PTX line 12 `...`"
+std::string line_of(const Launch& launch, std::uint32_t instruction);
 std::string place(const Launch& launch, std::uint32_t instruction);
 
 }  // namespace ptxgen::emulator

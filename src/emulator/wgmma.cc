@@ -184,10 +184,10 @@ bool Wgmma::read_shared(Warp& warp, const WgmmaInFlight& m) {
       return false;
     }
     if (const auto by = shared.unfenced_write(at, kPiece, record.thread)) {
-      const Instruction& in = *cta_.launch->code->instructions[by->instruction];
-      return fault(piece, str_cat(" through the async proxy, part of which ", cta_.cluster.name_thread(by->thread),
-                                  " wrote at PTX line ", in.line, " `", in.text,
-                                  "` with no fence.proxy.async between"));
+      return fault(piece,
+                   str_cat(" through the async proxy, part of which ", cta_.cluster.name_thread(by->thread),
+                           " wrote at ", line_of(*cta_.launch, by->instruction),
+                           " with no fence.proxy.async between"));
     }
     shared.mark(at, kPiece, kSource);
   }
@@ -314,14 +314,16 @@ void Wgmma::finish() {
     const WarpState& w = warps_[warp];
     if (!w.in_flight.empty()) {
       const WgmmaInFlight& m = w.in_flight.front();
-      return cta_.cluster.fail(m.op->instruction, cta_.warps[warp].cluster_thread(0),
-                       str_cat("the warp exits while this is still to be done", how_to_wait(m, warp)));
+      return cta_.cluster.fail(
+          m.op->instruction, cta_.warps[warp].cluster_thread(0),
+          str_cat("the warp exits while this is still to be done", how_to_wait(m, warp)));
     }
     const GroupState& group = groups_[warp / kWarpgroup];
     if (w.executed == group.first + group.executed.size()) continue;
-    return cta_.cluster.fail(group.executed[w.executed - group.first].instruction, cta_.warps[warp].cluster_thread(0),
-                     str_cat("all four warps of a warpgroup execute this together, but warp ", warp,
-                             " has exited without it"));
+    return cta_.cluster.fail(group.executed[w.executed - group.first].instruction,
+                             cta_.warps[warp].cluster_thread(0),
+                             str_cat("all four warps of a warpgroup execute this together, but warp ", warp,
+                                     " has exited without it"));
   }
 }
 
