@@ -420,7 +420,8 @@ void store_fragment(const P& p, const F& fragment, const In<u32>& stride, Layout
 }
 
 template <class Row, class F, Space S, class T, std::size_t Align>
-concept FragmentMemory = S != Space::kSharedCluster && std::same_as<typename F::value_type, std::remove_const_t<T>> &&
+concept FragmentMemory = S != Space::kSharedCluster &&
+                         std::same_as<typename F::value_type, std::remove_const_t<T>> &&
                          Row::kTypes.contains(type_of<std::remove_const_t<T>>) && Align % F::kAlign == 0;
 
 constexpr Modifiers with_layouts(Layout a, Layout b) {
@@ -594,11 +595,11 @@ constexpr Modifiers with_scope(Scope scope) {
               Scope scope = Scope::kGpu, SourceLocation where = SourceLocation::current()) {                  \
     return detail::atomic<Op::id, detail::rows::id##_row>(p, scope, where, value);                            \
   }
-#define PTXGEN_ATOM(id, method, ...)                      \
+#define PTXGEN_ATOM(id, method, ...)               \
   PTXGEN_ATOMIC(id, atom_global_##method, kGlobal) \
   PTXGEN_ATOMIC(id, atom_shared_##method, kShared) \
   PTXGEN_ATOMIC(id, atom_shared_cluster_##method, kSharedCluster)
-#define PTXGEN_RED(id, method, ...)                      \
+#define PTXGEN_RED(id, method, ...)               \
   PTXGEN_ATOMIC(id, red_global_##method, kGlobal) \
   PTXGEN_ATOMIC(id, red_shared_##method, kShared) \
   PTXGEN_ATOMIC(id, red_shared_cluster_##method, kSharedCluster)
@@ -610,7 +611,7 @@ constexpr Modifiers with_scope(Scope scope) {
               SourceLocation where = SourceLocation::current()) {                                             \
     return detail::atomic<Op::id, detail::rows::id##_row>(p, scope, where, compare, value);                   \
   }
-#define PTXGEN_ATOM2(id, method, ...)                      \
+#define PTXGEN_ATOM2(id, method, ...)               \
   PTXGEN_ATOMIC2(id, atom_global_##method, kGlobal) \
   PTXGEN_ATOMIC2(id, atom_shared_##method, kShared) \
   PTXGEN_ATOMIC2(id, atom_shared_cluster_##method, kSharedCluster)
@@ -652,12 +653,12 @@ constexpr Modifiers with_scope(Scope scope) {
     return detail::call_on<Op::id, detail::rows::id##_row>(where, a.kernel(), a, b, c, e, f, g);     \
   }
 // The same address in another CTA of the cluster.
-#define PTXGEN_MAPA(id, method, ...)                                                            \
-  template <class T, std::size_t Align>                                                         \
-  ClusterSharedPtr<T, Align> method(const SharedPtr<T, Align>& p, const In<u32>& rank,          \
-                                    SourceLocation where = SourceLocation::current()) {         \
-    const detail::Input inputs[] = {{{0, p.base(), Operand::Form::kValue}, p.kernel()}, rank.input()}; \
-    return {p.kernel(),                                                                         \
+#define PTXGEN_MAPA(id, method, ...)                                                                       \
+  template <class T, std::size_t Align>                                                                    \
+  ClusterSharedPtr<T, Align> method(const SharedPtr<T, Align>& p, const In<u32>& rank,                     \
+                                    SourceLocation where = SourceLocation::current()) {                    \
+    const detail::Input inputs[] = {{{0, p.base(), Operand::Form::kValue}, p.kernel()}, rank.input()};     \
+    return {p.kernel(),                                                                                    \
             detail::emit(Op::id, Type::kNone, Type::kNone, {}, inputs, 2, where, p.kernel()), p.offset()}; \
   }
 #define PTXGEN_LDMATRIX(id, method, ...)                                                               \
@@ -696,12 +697,12 @@ constexpr Modifiers with_scope(Scope scope) {
   }
 #define PTXGEN_SHAPE(spelling) \
   detail::matrix_shape(spelling).m, detail::matrix_shape(spelling).n, detail::matrix_shape(spelling).k
-#define PTXGEN_WMMA_LOAD(matrix, element, id, method, spelling, ...)                                                   \
-  template <Layout L, Space S, class T, std::size_t Align,                                                             \
-            class F = WmmaFragment<Matrix::matrix, element, PTXGEN_SHAPE(spelling) __VA_OPT__(, ) __VA_ARGS__>>        \
-    requires detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>                                               \
-  F method(const Ptr<S, T, Align>& p, const In<u32>& stride, SourceLocation where = SourceLocation::current()) {       \
-    return detail::load_fragment<Op::id, detail::rows::id##_row, F>(p, stride, L, where);                              \
+#define PTXGEN_WMMA_LOAD(matrix, element, id, method, spelling, ...)                                             \
+  template <Layout L, Space S, class T, std::size_t Align,                                                       \
+            class F = WmmaFragment<Matrix::matrix, element, PTXGEN_SHAPE(spelling) __VA_OPT__(, ) __VA_ARGS__>>  \
+    requires detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>                                      \
+  F method(const Ptr<S, T, Align>& p, const In<u32>& stride, SourceLocation where = SourceLocation::current()) { \
+    return detail::load_fragment<Op::id, detail::rows::id##_row, F>(p, stride, L, where);                        \
   }
 #define PTXGEN_WMMA_LOAD_A(id, method, kind, types, results, operands, spelling, ...) \
   PTXGEN_WMMA_LOAD(kA, std::remove_const_t<T>, id, method, spelling, L)
@@ -709,13 +710,13 @@ constexpr Modifiers with_scope(Scope scope) {
   PTXGEN_WMMA_LOAD(kB, std::remove_const_t<T>, id, method, spelling, L)
 #define PTXGEN_WMMA_LOAD_C(id, method, kind, types, results, operands, spelling, ...) \
   PTXGEN_WMMA_LOAD(kC, std::remove_const_t<T>, id, method, spelling)
-#define PTXGEN_WMMA_STORE(id, method, kind, types, results, operands, spelling, ...)                                   \
-  template <Layout L, Space S, class T, std::size_t Align,                                                             \
-            class F = WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>>                                             \
-    requires(!std::is_const_v<T>) && detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>                       \
-  void method(const Ptr<S, T, Align>& p, const WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>& d,                 \
-              const In<u32>& stride, SourceLocation where = SourceLocation::current()) {                               \
-    detail::store_fragment<Op::id>(p, d, stride, L, where);                                                            \
+#define PTXGEN_WMMA_STORE(id, method, kind, types, results, operands, spelling, ...)                   \
+  template <Layout L, Space S, class T, std::size_t Align,                                             \
+            class F = WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>>                             \
+    requires(!std::is_const_v<T>) && detail::FragmentMemory<detail::rows::id##_row, F, S, T, Align>    \
+  void method(const Ptr<S, T, Align>& p, const WmmaFragment<Matrix::kC, T, PTXGEN_SHAPE(spelling)>& d, \
+              const In<u32>& stride, SourceLocation where = SourceLocation::current()) {               \
+    detail::store_fragment<Op::id>(p, d, stride, L, where);                                            \
   }
 // d = a[64][k] * b[k][n] + d, without + d where scale_d is false; k is 32 bytes. d and a's registers may not be used, nor
 // the shared memory changed, until wgmma_wait_group has waited for it.

@@ -70,8 +70,8 @@ struct alignas(8) MBarrier {
   u64 opaque;
 };
 
-// What tensor copies know of a tensor in global memory (PTX ISA 5.5.8, "Tensor-map"; CUDA's CUtensorMap): made by
-// Device::encode_tensor_map for that device alone, passed to a kernel by value, opaque to both.
+// What tensor copies know of a tensor in global memory (PTX ISA 5.5.8, "Tensor-map"; CUDA's CUtensorMap): made
+// by Device::encode_tensor_map for that device alone, passed to a kernel by value, opaque to both.
 struct alignas(64) TensorMap {
   std::array<u64, 16> opaque;
 };

@@ -77,90 +77,32 @@ std::array<Reg<s32>, N> repeated(const Reg<s32>& first) {
   "cp.async.bulk.tensor." rank "d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
 #define TENSOR_STORE(rank) "cp.async.bulk.tensor." rank "d.global.shared::cta.tile.bulk_group"
 
+#define TENSOR_ROWS(rank, at, text)                                                            \
+  ROW(cp_async_bulk_tensor_##rank##d_shared_global,                                            \
+      cp_async_bulk_tensor_##rank##d_shared_global(TILE, m, at, MBARRIER),                     \
+      TENSOR_LOAD(#rank) " [s], [m, {" text "}], [s]")                                         \
+  ROW(cp_async_bulk_tensor_##rank##d_shared_global_hint,                                       \
+      cp_async_bulk_tensor_##rank##d_shared_global(TILE, m, at, MBARRIER, b),                  \
+      TENSOR_LOAD(#rank) ".L2::cache_hint [s], [m, {" text "}], [s], b")                       \
+  ROW(cp_async_bulk_tensor_##rank##d_shared_global_multicast,                                  \
+      cp_async_bulk_tensor_##rank##d_shared_global_multicast(TILE, m, at, MBARRIER, b),        \
+      TENSOR_LOAD(#rank) ".multicast::cluster [s], [m, {" text "}], [s], b")                   \
+  ROW(cp_async_bulk_tensor_##rank##d_shared_global_multicast_hint,                             \
+      cp_async_bulk_tensor_##rank##d_shared_global_multicast(TILE, m, at, MBARRIER, b, c),     \
+      TENSOR_LOAD(#rank) ".multicast::cluster.L2::cache_hint [s], [m, {" text "}], [s], b, c") \
+  ROW(cp_async_bulk_tensor_##rank##d_global_shared,                                            \
+      cp_async_bulk_tensor_##rank##d_global_shared(m, at, TILE),                               \
+      TENSOR_STORE(#rank) " [m, {" text "}], [s]")                                             \
+  ROW(cp_async_bulk_tensor_##rank##d_global_shared_hint,                                       \
+      cp_async_bulk_tensor_##rank##d_global_shared(m, at, TILE, b),                            \
+      TENSOR_STORE(#rank) ".L2::cache_hint [m, {" text "}], [s], b")
+
 void add_tensor_copies(RowSuite& suite) {
-  ROW(cp_async_bulk_tensor_1d_shared_global, cp_async_bulk_tensor_1d_shared_global(TILE, m, a, MBARRIER),
-      TENSOR_LOAD("1") " [s], [m, {a}], [s]")
-  ROW(cp_async_bulk_tensor_1d_shared_global_hint,
-      cp_async_bulk_tensor_1d_shared_global(TILE, m, a, MBARRIER, b),
-      TENSOR_LOAD("1") ".L2::cache_hint [s], [m, {a}], [s], b")
-  ROW(cp_async_bulk_tensor_1d_shared_global_multicast,
-      cp_async_bulk_tensor_1d_shared_global_multicast(TILE, m, a, MBARRIER, b),
-      TENSOR_LOAD("1") ".multicast::cluster [s], [m, {a}], [s], b")
-  ROW(cp_async_bulk_tensor_1d_shared_global_multicast_hint,
-      cp_async_bulk_tensor_1d_shared_global_multicast(TILE, m, a, MBARRIER, b, c),
-      TENSOR_LOAD("1") ".multicast::cluster.L2::cache_hint [s], [m, {a}], [s], b, c")
-  ROW(cp_async_bulk_tensor_1d_global_shared, cp_async_bulk_tensor_1d_global_shared(m, a, TILE),
-      TENSOR_STORE("1") " [m, {a}], [s]")
-  ROW(cp_async_bulk_tensor_1d_global_shared_hint, cp_async_bulk_tensor_1d_global_shared(m, a, TILE, b),
-      TENSOR_STORE("1") ".L2::cache_hint [m, {a}], [s], b")
-  ROW(cp_async_bulk_tensor_2d_shared_global,
-      cp_async_bulk_tensor_2d_shared_global(TILE, m, repeated<2>(a), MBARRIER),
-      TENSOR_LOAD("2") " [s], [m, {a, a}], [s]")
-  ROW(cp_async_bulk_tensor_2d_shared_global_hint,
-      cp_async_bulk_tensor_2d_shared_global(TILE, m, repeated<2>(a), MBARRIER, b),
-      TENSOR_LOAD("2") ".L2::cache_hint [s], [m, {a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_2d_shared_global_multicast,
-      cp_async_bulk_tensor_2d_shared_global_multicast(TILE, m, repeated<2>(a), MBARRIER, b),
-      TENSOR_LOAD("2") ".multicast::cluster [s], [m, {a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_2d_shared_global_multicast_hint,
-      cp_async_bulk_tensor_2d_shared_global_multicast(TILE, m, repeated<2>(a), MBARRIER, b, c),
-      TENSOR_LOAD("2") ".multicast::cluster.L2::cache_hint [s], [m, {a, a}], [s], b, c")
-  ROW(cp_async_bulk_tensor_2d_global_shared, cp_async_bulk_tensor_2d_global_shared(m, repeated<2>(a), TILE),
-      TENSOR_STORE("2") " [m, {a, a}], [s]")
-  ROW(cp_async_bulk_tensor_2d_global_shared_hint,
-      cp_async_bulk_tensor_2d_global_shared(m, repeated<2>(a), TILE, b),
-      TENSOR_STORE("2") ".L2::cache_hint [m, {a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_3d_shared_global,
-      cp_async_bulk_tensor_3d_shared_global(TILE, m, repeated<3>(a), MBARRIER),
-      TENSOR_LOAD("3") " [s], [m, {a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_3d_shared_global_hint,
-      cp_async_bulk_tensor_3d_shared_global(TILE, m, repeated<3>(a), MBARRIER, b),
-      TENSOR_LOAD("3") ".L2::cache_hint [s], [m, {a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_3d_shared_global_multicast,
-      cp_async_bulk_tensor_3d_shared_global_multicast(TILE, m, repeated<3>(a), MBARRIER, b),
-      TENSOR_LOAD("3") ".multicast::cluster [s], [m, {a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_3d_shared_global_multicast_hint,
-      cp_async_bulk_tensor_3d_shared_global_multicast(TILE, m, repeated<3>(a), MBARRIER, b, c),
-      TENSOR_LOAD("3") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a}], [s], b, c")
-  ROW(cp_async_bulk_tensor_3d_global_shared, cp_async_bulk_tensor_3d_global_shared(m, repeated<3>(a), TILE),
-      TENSOR_STORE("3") " [m, {a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_3d_global_shared_hint,
-      cp_async_bulk_tensor_3d_global_shared(m, repeated<3>(a), TILE, b),
-      TENSOR_STORE("3") ".L2::cache_hint [m, {a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_4d_shared_global,
-      cp_async_bulk_tensor_4d_shared_global(TILE, m, repeated<4>(a), MBARRIER),
-      TENSOR_LOAD("4") " [s], [m, {a, a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_4d_shared_global_hint,
-      cp_async_bulk_tensor_4d_shared_global(TILE, m, repeated<4>(a), MBARRIER, b),
-      TENSOR_LOAD("4") ".L2::cache_hint [s], [m, {a, a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_4d_shared_global_multicast,
-      cp_async_bulk_tensor_4d_shared_global_multicast(TILE, m, repeated<4>(a), MBARRIER, b),
-      TENSOR_LOAD("4") ".multicast::cluster [s], [m, {a, a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_4d_shared_global_multicast_hint,
-      cp_async_bulk_tensor_4d_shared_global_multicast(TILE, m, repeated<4>(a), MBARRIER, b, c),
-      TENSOR_LOAD("4") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a, a}], [s], b, c")
-  ROW(cp_async_bulk_tensor_4d_global_shared, cp_async_bulk_tensor_4d_global_shared(m, repeated<4>(a), TILE),
-      TENSOR_STORE("4") " [m, {a, a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_4d_global_shared_hint,
-      cp_async_bulk_tensor_4d_global_shared(m, repeated<4>(a), TILE, b),
-      TENSOR_STORE("4") ".L2::cache_hint [m, {a, a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_5d_shared_global,
-      cp_async_bulk_tensor_5d_shared_global(TILE, m, repeated<5>(a), MBARRIER),
-      TENSOR_LOAD("5") " [s], [m, {a, a, a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_5d_shared_global_hint,
-      cp_async_bulk_tensor_5d_shared_global(TILE, m, repeated<5>(a), MBARRIER, b),
-      TENSOR_LOAD("5") ".L2::cache_hint [s], [m, {a, a, a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_5d_shared_global_multicast,
-      cp_async_bulk_tensor_5d_shared_global_multicast(TILE, m, repeated<5>(a), MBARRIER, b),
-      TENSOR_LOAD("5") ".multicast::cluster [s], [m, {a, a, a, a, a}], [s], b")
-  ROW(cp_async_bulk_tensor_5d_shared_global_multicast_hint,
-      cp_async_bulk_tensor_5d_shared_global_multicast(TILE, m, repeated<5>(a), MBARRIER, b, c),
-      TENSOR_LOAD("5") ".multicast::cluster.L2::cache_hint [s], [m, {a, a, a, a, a}], [s], b, c")
-  ROW(cp_async_bulk_tensor_5d_global_shared, cp_async_bulk_tensor_5d_global_shared(m, repeated<5>(a), TILE),
-      TENSOR_STORE("5") " [m, {a, a, a, a, a}], [s]")
-  ROW(cp_async_bulk_tensor_5d_global_shared_hint,
-      cp_async_bulk_tensor_5d_global_shared(m, repeated<5>(a), TILE, b),
-      TENSOR_STORE("5") ".L2::cache_hint [m, {a, a, a, a, a}], [s], b")
+  TENSOR_ROWS(1, a, "a")
+  TENSOR_ROWS(2, repeated<2>(a), "a, a")
+  TENSOR_ROWS(3, repeated<3>(a), "a, a, a")
+  TENSOR_ROWS(4, repeated<4>(a), "a, a, a, a")
+  TENSOR_ROWS(5, repeated<5>(a), "a, a, a, a, a")
   ROW(prefetch_tensormap, prefetch_tensormap(m), "prefetch.tensormap [m]")
 }
 

@@ -3,9 +3,10 @@
 //   ROW(fma_rn, fma_rn(a, b, c), "fma.rn.(f32|f64) d, a, b, c")
 //
 // The call sees the operands a, b, c, e (parameters of the types that the row asks for), the pointers p
-// (global) and s (shared), the tensor map m where the row takes one, the kernel k, and the types T and D. It is made once for every T (and D) of the
-// row. The text is written by hand, not derived from the table: (x|y) lists what differs from type to type,
-// in the order of enum Type, D before T; a text without is that of all types.
+// (global) and s (shared), the tensor map m where the row takes one, the kernel k, and the types T and D. It
+// is made once for every T (and D) of the row. The text is written by hand, not derived from the table: (x|y)
+// lists what differs from type to type, in the order of enum Type, D before T; a text without is that of all
+// types.
 #pragma once
 
 #include <string>

@@ -397,7 +397,8 @@ std::string_view exempt(Op op) {
   if (starts_with(r.method, "wmma_load") || starts_with(r.method, "wmma_store"))
     return "part of the cases of wmma_mma";
   if (r.method == "mapa") return "an address of its own";
-  if (r.operands.rules[0] == Rule::symbol || r.operands.rules[0] == Rule::tensor_map) return "every kernel reads parameters and addresses";
+  if (r.operands.rules[0] == Rule::symbol || r.operands.rules[0] == Rule::tensor_map)
+    return "every kernel reads parameters and addresses";
   if (r.method == "smid" || r.method == "nsmid") return "the GPU's own";
   if (starts_with(r.method, "createpolicy") || starts_with(r.method, "mbarrier")) return "an opaque value";
   if (r.results.registers == 0 && !r.results.vector && r.kind != Kind::Store && r.kind != Kind::Atomic &&
