@@ -2,7 +2,8 @@
 //
 // Weights are blocks of a ggml format, row after row. a is f32, or was prepared once for several products:
 // int8 (QuantizeQ8_1) or f16 (StageF16). Sums are f32. m is an argument: one kernel serves every m. An output
-// depends on its row of a and its row of weights alone, and the same inputs give the same bits.
+// depends on its row of a and its row of weights alone, and the same inputs give the same bits; only split_k
+// changes the order in which its products are added.
 #pragma once
 
 #include "ptxgen/gemv.h"
@@ -100,6 +101,7 @@ struct PTXGEN_API Gemm {
   Activations a_type = Activations::kF32;
   u32 tile_m = 0;
   u32 tile_n = 0;
+  u32 split_k = 0;
 
   static constexpr auto fields() {
     return std::tuple(
@@ -109,10 +111,11 @@ struct PTXGEN_API Gemm {
         field("a_type", &Gemm::a_type, "type of the activations"),
         optional_field(
             "tile_m", &Gemm::tile_m,
-            "rows of a in a CTA; tiled, dp4a: 1 to 16; mma: 16 to 128, wgmma: 8 to 128, powers of two",
-            {1, 128}),
+            "rows of a in a CTA; tiled, dp4a: 1 to 16; mma: 16 to 128, wgmma: 8 to 256, powers of two",
+            {1, 256}),
         optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
                        {32, 128, 32}),
+        optional_field("split_k", &Gemm::split_k, "wgmma: CTAs that share k, a cluster: 2, 4 or 8", {2, 8}),
         fixed_field("format", &Gemm::format));
   }
   struct Args {

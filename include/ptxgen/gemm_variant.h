@@ -35,12 +35,14 @@ struct PTXGEN_API GemmVariant {
   GemmSchedule schedule = GemmSchedule::kMma;
   u32 tile_m = 0;
   u32 tile_n = 0;
+  u32 split_k = 0;
 
   static constexpr auto fields() {
     return std::tuple(
         field("schedule", &GemmVariant::schedule, "who multiplies what with what"),
-        optional_field("tile_m", &GemmVariant::tile_m, "rows of a in a CTA", {1, 128}),
-        optional_field("tile_n", &GemmVariant::tile_n, "rows of weights in a CTA", {32, 128, 32}));
+        optional_field("tile_m", &GemmVariant::tile_m, "rows of a in a CTA", {1, 256}),
+        optional_field("tile_n", &GemmVariant::tile_n, "rows of weights in a CTA", {32, 128, 32}),
+        optional_field("split_k", &GemmVariant::split_k, "CTAs that share k", {2, 8}));
   }
   bool operator==(const GemmVariant& other) const { return equal_fields(*this, other); }
 

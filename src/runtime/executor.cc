@@ -332,8 +332,8 @@ void need_fused(const DevicePolicy& policy, const FusedGemv& fused, const Prepar
 
 // What gemm() runs for any m up to shape.m: a kernel for every tile, and for few rows those of gemv_batch().
 void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
-  const u32 most = internal::tile_rows(shape.m);
-  u32 rows = internal::tile_rows(1);
+  const u32 most = internal::bucket_rows(shape.m);
+  u32 rows = internal::bucket_rows(1);
   if (internal::runs_as_gemv(policy, shape.a_type, 1, {})) {
     const u32 few = std::min(shape.m, kMostGemvRows);
     need_shape(policy, {shape.format, shape.n, shape.k, few, shape.a_type}, wanted, needed);

@@ -23,7 +23,7 @@ absl::StatusOr<GemmReport> Executor::gemm(const Stream& stream, const WeightMatr
     return GemmReport{std::move(few->path), str_cat("m is at most ", kMostGemvRows, ": ", few->reason),
                       std::move(few->kernels)};
   }
-  const GemmShape shape = {weights.format(), weights.n(), weights.k(), internal::tile_rows(m), type};
+  const GemmShape shape = {weights.format(), weights.n(), weights.k(), internal::bucket_rows(m), type};
   const absl::StatusOr<DecisionPtr> decided = state_->decide(GemmKey{shape, weights.aligned(), call.variant});
   if (!decided.ok()) return decided.status();
   const Decision& decision = **decided;

@@ -1,6 +1,9 @@
 // What an executor is made of.
 #pragma once
 
+#include <algorithm>
+#include <bit>
+
 #include "ptxgen/executor.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/decisions.h"
@@ -22,9 +25,10 @@ inline bool runs_as_gemv(const DevicePolicy& policy, Activations a_type, u32 m,
   return a_type != Activations::kF16 && m <= kMostGemvRows && !policy.asks_for_gemm(call);
 }
 
-// One m stands for all that get the same tile.
-inline u32 tile_rows(u32 m) {
-  return narrowest_tile(GemmSchedule::kWgmma, m);
+// One m stands for all that get the same kernel: tiles grow up to the widest, and then in number.
+inline u32 bucket_rows(u32 m) {
+  constexpr u32 kFewest = 8, kMost = 4096;
+  return std::clamp(std::bit_ceil(std::min(m, kMost)), kFewest, kMost);
 }
 
 }  // namespace internal

@@ -1,4 +1,5 @@
 // The policy of matrix products.
+#include <algorithm>
 #include <array>
 
 #include "ptxgen/device_policy.h"
@@ -9,10 +10,6 @@ namespace {
 
 std::string_view view(absl::string_view text) {
   return {text.data(), text.size()};
-}
-
-bool has_tiles(GemmSchedule schedule) {
-  return schedule == GemmSchedule::kMma || schedule == GemmSchedule::kWgmma;
 }
 
 Target target_of(GemmSchedule schedule) {
@@ -33,6 +30,28 @@ std::vector<GemmSchedule> shipped_order(Activations a_type) {
 
 }  // namespace
 
+// Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, since
+// that decodes weights the fewest times; narrower where it makes too few tiles and a narrower one enough;
+// else, of at most 64 rows, several CTAs to a tile.
+GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const {
+  constexpr u32 kRows = 128, kMostShared = 64, kMostCtas = 8;  // rows of weights in a tile; CTAs of a cluster
+  const u32 sms = device_.kind == DeviceKind::kCuda && device_.sm_count ? device_.sm_count : kMeasuredSmCount;
+  const auto fills = [&](u32 tile_m, u32 split) {
+    const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
+    return tiles * split * 4 >= u64{sms} * 3;
+  };
+  if (variant.tile_m == 0) {
+    u32 tile_m = narrowest_tile(variant.schedule, shape.m);
+    while (tile_m > kMostShared && !fills(tile_m, 1)) tile_m /= 2;
+    variant.tile_m = tile_m;
+  }
+  const u32 most = std::min(kMostCtas, shape.k / 256);
+  u32 split = 1;
+  while (2 * split <= most && !fills(variant.tile_m, split)) split *= 2;
+  if (split > 1) variant.split_k = split;
+  return variant;
+}
+
 // The variant with its tiles, where the device and the weights have what it needs.
 absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool aligned,
                                                  GemmVariant variant) const {
@@ -47,9 +66,11 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
         str_cat("schedule ", name, " needs weights at a multiple of 16 bytes, and these are not"));
   }
   const bool any_tile_n = variant.schedule == GemmSchedule::kMma && variant.tile_n == 0;
-  if (has_tiles(variant.schedule) && variant.tile_m == 0)
-    variant.tile_m = narrowest_tile(variant.schedule, shape.m);
   if (any_tile_n) variant.tile_n = 128;
+  if (variant.schedule == GemmSchedule::kMma && variant.tile_m == 0)
+    variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  if (variant.schedule == GemmSchedule::kWgmma && variant.split_k == 0)
+    variant = with_wgmma_tiles(shape, variant);
   while (true) {
     const Gemm kernel = kernel_of(shape, variant);
     if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;

@@ -27,12 +27,14 @@ Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
           .schedule = variant.schedule,
           .a_type = shape.a_type,
           .tile_m = variant.tile_m,
-          .tile_n = variant.tile_n};
+          .tile_n = variant.tile_n,
+          .split_k = variant.split_k};
 }
 
 u32 narrowest_tile(GemmSchedule schedule, u32 m) {
-  const u32 least = schedule == GemmSchedule::kWgmma ? 8 : 16;
-  return std::clamp(std::bit_ceil(std::min(m, 128u)), least, 128u);
+  const bool is_wgmma = schedule == GemmSchedule::kWgmma;
+  const u32 least = is_wgmma ? 8 : 16, most = is_wgmma ? 256 : 128;
+  return std::clamp(std::bit_ceil(std::min(m, most)), least, most);
 }
 
 }  // namespace ptxgen

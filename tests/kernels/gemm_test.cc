@@ -118,6 +118,32 @@ TEST_CASE("matrix products by tiles of every size", "[kernels][gemm][device]") {
   }
 }
 
+TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  std::uint64_t seed = 3000;
+  // Fewer chunks than CTAs, a chunk each, unequal parts, a rest of less than a chunk.
+  const std::pair<Format, u32> kShapes[] = {
+      {Format::kQ4_K, 1}, {Format::kQ4_K, 8}, {Format::kQ6_K, 5}, {Format::kQ8_0, 27}, {Format::kQ4_0, 3}};
+  for (const auto& [format, blocks] : kShapes) {
+    for (const u32 split : {2u, 4u, 8u}) {
+      for (const u32 tile_m : {8u, 64u}) {
+        Gemm gemm = product(format, blocks, 131, {GemmSchedule::kWgmma, Activations::kF16});
+        gemm.tile_m = tile_m;
+        gemm.split_k = split;
+        check_random(gemm, tile_m + 3, ++seed);
+      }
+    }
+  }
+}
+
+TEST_CASE("matrix products with the widest tile move registers to where they are needed",
+          "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  Gemm gemm = product(Format::kQ6_K, 2, 3, {GemmSchedule::kWgmma, Activations::kF16});
+  gemm.tile_m = 256;
+  check_random(gemm, 259, 31);
+}
+
 // a[m][k], with what a schedule takes.
 LaunchData with_rows(const Gemm& gemm, const LaunchData& weights, const std::vector<float>& a) {
   const u32 m = static_cast<u32>(a.size() / gemm.k);
@@ -246,6 +272,19 @@ TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma"
   CHECK(absl::StrContains(spoilt("mbarrier\\.arrive\\.shared::cta\\.b64 _, (\\[.*\\]);", ""), "deadlock"));
 }
 
+TEST_CASE("the emulator finds that a cluster does not meet before its sums are added", "[kernels][gemm]") {
+  Gemm gemm = product(Format::kQ4_K, 2, 5, {GemmSchedule::kWgmma, Activations::kF16});
+  gemm.tile_m = 8;
+  gemm.split_k = 2;
+  const auto spoilt = [&](const std::string& pattern, const std::string& by) {
+    return complaint(gemm, {90, true}, pattern, by);
+  };
+  CHECK(spoilt("\\.address_size 64", ".address_size  64").empty());
+  CHECK_FALSE(spoilt("barrier\\.cluster\\.(arrive|wait);", "").empty());
+  // Consumers put their sums where others still read activations.
+  CHECK_FALSE(spoilt("bar\\.sync 1, 256;", "").empty());
+}
+
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   const auto refused = [](Gemm gemm, std::string_view why) {
     const absl::Status status = gemm.validate();
@@ -264,6 +303,8 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
           "tile_m is 32 with schedule dp4a; there it is 1 to 16");
   refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16 to 128, a power of two");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
+  refused({.split_k = 2}, "split_k is 2 with schedule mma; it is 2, 4 or 8, with wgmma");
+  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .split_k = 6}, "split_k is 6");
   const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});
   CHECK(built.status().message().find("schedule mma needs sm_80") != std::string::npos);
 }

@@ -92,9 +92,10 @@ TEST_CASE("a matrix product of any number of rows, of activations of every type"
       } else if (type == Activations::kQ8_1) {
         CHECK(report.path == "dp4a");
       } else if (hopper) {
-        const u32 tile = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : m <= 64 ? 64 : 128;
-        CHECK(report.path == (type == Activations::kF16 ? str_cat("wgmma tile_m=", tile)
-                                                        : str_cat("mma tile_m=", tile, " tile_n=128")));
+        const u32 tile = m <= 8 ? 8 : m <= 16 ? 16 : m <= 32 ? 32 : 64;
+        CHECK(report.path == (type == Activations::kF16
+                                  ? str_cat("wgmma tile_m=", tile, " split_k=2")
+                                  : str_cat("mma tile_m=", m > 64 ? 128 : tile, " tile_n=128")));
         CHECK(contains(report.reason, "shipped default for activations of type "));
       }
     }
@@ -172,16 +173,21 @@ TEST_CASE("weights that are not at a multiple of 16 have matrix products too", "
 }
 
 TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
-  const auto path = [](Target target, Activations type, Format format = Format::kQ4_K) {
-    const DevicePolicy policy(DeviceProperties::of(target, DeviceKind::kCuda, 100), {}, {});
-    const auto choice = policy.choose(GemmShape{.format = format, .m = 512, .a_type = type}, true);
+  const auto path = [](Target target, Activations type, Format format = Format::kQ4_K, u32 m = 512) {
+    const DevicePolicy policy(DeviceProperties::of(target, DeviceKind::kCuda, 132), {}, {});
+    const auto choice = policy.choose(GemmShape{.format = format, .m = m, .a_type = type}, true);
     return choice.ok() ? choice->variant.to_string() : std::string(choice.status().message());
   };
   CHECK(path({75, false}, Activations::kF32) == "wmma_multi_warp");
   CHECK(path({75, false}, Activations::kQ8_1) == "dp4a");
   CHECK(contains(path({75, false}, Activations::kF16), "schedule mma needs sm_80"));
   CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=128");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256");
   CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
+  // Few tiles: several CTAs for each.
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 split_k=4");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=64 split_k=2");
   // Less shared memory: a narrower tile.
   CHECK(path({89, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0) == "mma tile_m=128 tile_n=64");
@@ -240,7 +246,7 @@ TEST_CASE("variants of matrix products are read as they are written", "[runtime]
         GemmVariant{GemmSchedule::kDp4a}}) {
     CHECK(take(GemmVariant::parse(variant.to_string())) == variant);
   }
-  for (const char* bad : {"", "tile_m=8", "mma 8", "mma tile_m=129", "wgmma tile_k=3"})
+  for (const char* bad : {"", "tile_m=8", "mma 8", "mma tile_m=257", "wgmma tile_k=3"})
     CHECK_FALSE(GemmVariant::parse(bad).ok());
 }
 

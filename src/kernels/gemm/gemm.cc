@@ -41,24 +41,29 @@ absl::Status Gemm::validate() const {
         "a_type is f32 with schedule wgmma, which takes staged activations: a_type f16 (stage_f16)");
   if (tile_n && !is_mma)
     return refuse(str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma: leave it out"));
+  if (split_k && (!is_wgmma || !std::has_single_bit(split_k)))
+    return refuse(
+        str_cat("split_k is ", split_k, " with schedule ", chosen, "; it is 2, 4 or 8, with wgmma"));
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
   if (tile_m && !is_mma && !is_wgmma && !has_rows)
     return refuse(
         str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a, mma and wgmma"));
   if (has_rows && tile_m > 16)
     return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is 1 to 16"));
-  const u32 least = is_wgmma ? 8 : 16;
-  if (tile_m && !has_rows && (tile_m < least || !std::has_single_bit(tile_m)))
-    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", least,
-                          " to 128, a power of two"));
+  const u32 least = is_wgmma ? 8 : 16, most = is_wgmma ? 256 : 128;
+  if (tile_m && !has_rows && (tile_m < least || tile_m > most || !std::has_single_bit(tile_m)))
+    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", least, " to ",
+                          most, ", a power of two"));
   return absl::OkStatus();
 }
 
 LaunchShape Gemm::launch_shape(const Args& args) const {
   const gemm::Shape tile = shape_of(*this);
   LaunchShape shape;
-  shape.grid = {((u64{n} + tile.tile_n - 1) / tile.tile_n) * ((u64{args.m} + tile.tile_m - 1) / tile.tile_m)};
+  shape.grid = {((u64{n} + tile.tile_n - 1) / tile.tile_n) * ((u64{args.m} + tile.tile_m - 1) / tile.tile_m) *
+                tile.split_k};
   shape.block = {tile.threads};
+  shape.cluster = {tile.split_k};
   shape.dynamic_shared_bytes = tile.dynamic_shared_bytes;
   return shape;
 }

@@ -9,6 +9,7 @@ namespace ptxgen::gemm {
 struct Shape {
   u32 tile_m, tile_n, threads;
   u64 dynamic_shared_bytes = 0;
+  u32 split_k = 1;  // neighbouring CTAs that share the outputs, each with a part of k
 };
 
 // Schedules tiled and dp4a: rows.cc.
@@ -34,8 +35,9 @@ struct Tile {
 };
 inline Tile tile_of_cta(KernelBuilder& k, const Shape& shape, const Reg<u32>& m) {
   const Reg<u32> tiles = (m - 1u) / shape.tile_m + 1u;
-  const Reg<u32> of_n = k.ctaid_x() / tiles;
-  return {(k.ctaid_x() - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
+  const Reg<u32> tile = shape.split_k > 1 ? k.ctaid_x() / shape.split_k : k.ctaid_x();
+  const Reg<u32> of_n = tile / tiles;
+  return {(tile - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
 }
 
 }  // namespace ptxgen::gemm

@@ -8,6 +8,9 @@
 //              wherever blocks begin. They start before the kernel that writes the activations has ended.
 //   one thread that brings slabs of activations into another ring, a bulk copy each.
 //
+// With split_k, so many CTAs of a cluster share k. Each leaves its sums in its own shared memory, and adds
+// those of all, in their order, for a part of the outputs.
+//
 // A stage of weights is free when a consumer has read its registers from it; one of activations when the
 // multiplications of the slab after it have been started and its own have ended.
 
@@ -29,12 +32,18 @@ constexpr u32 kThreads = kConsumers + kWarpgroup;
 constexpr u32 kRows = 128;  // of weights
 constexpr u32 kRowsOfLane = 2;
 constexpr u32 kMostChunks = 8;
+// Registers of a thread: the launch gives all of them 168. The accumulators of 256 rows of a take more, which
+// the warps that copy can spare: 128 * 40 + 256 * 232 = 384 * 168.
+constexpr u32 kCopierRegisters = 40, kConsumerRegisters = 232;
+constexpr u32 kColumnsThatNeedMore = 256;
+constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
 
 struct Geometry {
   u32 columns;                  // rows of a
   u32 chunks, slabs;            // stages
   u32 chunk_stage, slab_stage;  // bytes
   u32 shared_bytes;
+  u32 split;
 };
 
 Geometry geometry_of(const Gemm& g) {
@@ -48,6 +57,7 @@ Geometry geometry_of(const Gemm& g) {
       static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.slabs * s.slab_stage;
   s.chunks = std::min(kMostChunks, room / s.chunk_stage);
   s.shared_bytes = s.slabs * s.slab_stage + s.chunks * s.chunk_stage;
+  s.split = std::max(g.split_k, 1u);
   return s;
 }
 
@@ -76,7 +86,8 @@ std::unique_ptr<Sums> make_sums(KernelBuilder& k, u32 columns) {
     case 16: return std::make_unique<SumsOf<16>>(k);
     case 32: return std::make_unique<SumsOf<32>>(k);
     case 64: return std::make_unique<SumsOf<64>>(k);
-    default: return std::make_unique<SumsOf<128>>(k);
+    case 128: return std::make_unique<SumsOf<128>>(k);
+    default: return std::make_unique<SumsOf<256>>(k);
   }
 }
 
@@ -97,7 +108,11 @@ class WgmmaKernel {
         groups_((m_ + (kSlabGroupRows - 1)) / kSlabGroupRows),
         first_group_(tile_.first_m / kSlabGroupRows),
         own_groups_((min)(groups_ - first_group_, s_.columns / kSlabGroupRows)),
+        rank_(s_.split > 1 ? k.cluster_ctarank() : k.constant<u32>(0)),
+        first_chunk_(boundary(0)),
+        end_chunk_(boundary(1)),
         weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
+        sums_(at<f32>(shared)),
         slabs_(k, shared, s_.slabs, s_.slab_stage),
         chunks_(k, assume_aligned<16>(shared + s_.slabs * s_.slab_stage), s_.chunks, s_.chunk_stage) {}
 
@@ -111,18 +126,38 @@ class WgmmaKernel {
     clear_missing_groups();
     k_.bar_sync(0);
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
+    const bool moves_registers = s_.columns >= kColumnsThatNeedMore;
     k_.if_(
-        warpgroup < 2u, [&] { consume(); },
+        warpgroup < 2u,
         [&] {
+          if (moves_registers) k_.setmaxnreg_inc(kConsumerRegisters);
+          consume();
+        },
+        [&] {
+          if (moves_registers) k_.setmaxnreg_dec(kCopierRegisters);
           k_.if_(
               thread_ < kConsumers + kCopiers, [&] { copy_weights(); },
               [&] { k_.if_(lane_ == 0u, [&] { copy_activations(); }); });
         });
+    if (s_.split > 1) add_and_store();
   }
 
  private:
   u32 whole_chunks() const { return g_.k / kChunkValues; }
   u32 rest() const { return g_.k % kChunkValues; }
+  // Where the chunks of the CTA of rank rank_ + i begin.
+  Reg<u32> boundary(u32 i) const {
+    if (s_.split == 1) return k_.constant<u32>(i * whole_chunks());
+    return (rank_ + i) * whole_chunks() / s_.split;
+  }
+  // What is left after the whole chunks is the last CTA's.
+  template <class Body>
+  void with_rest(Body&& body) const {
+    if (rest() == 0) return;
+    const auto add = [&] { body(k_.constant<u32>(whole_chunks())); };
+    if (s_.split == 1) return add();
+    k_.if_(rank_ == s_.split - 1, add);
+  }
 
   // Rows of a past the last group are in no copy, and their products are not kept; but a multiplication reads
   // them.
@@ -147,15 +182,20 @@ class WgmmaKernel {
       chunks_.announce_copied(to.stage());
       to.advance();
     };
-    k_.for_(0u, whole_chunks(), 1, [&](const Reg<u32>& chunk) { copy(chunk, kChunkValues); });
-    if (rest()) copy(k_.constant<u32>(whole_chunks()), rest());
+    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { copy(chunk, kChunkValues); });
+    with_rest([&](const Reg<u32>& chunk) { copy(chunk, rest()); });
   }
 
   void copy_activations() const {
     parts::wait_for_predecessor(k_);
     parts::Ring::Cursor to = slabs_.cursor();
     const Reg<u32> bytes = own_groups_ * kGroupBytes;
-    k_.for_(0u, static_cast<u32>(staged_f16_slabs(g_.k)), 1, [&](const Reg<u32>& slab) {
+    Reg<u32> end = end_chunk_ * kChunkSlabs;
+    if (rest()) {
+      const Reg<u32> all = k_.constant<u32>(static_cast<u32>(staged_f16_slabs(g_.k)));
+      end = s_.split == 1 ? all : selp(all, end, rank_ == s_.split - 1);
+    }
+    k_.for_(first_chunk_ * kChunkSlabs, end, 1, [&](const Reg<u32>& slab) {
       slabs_.wait_free(to);
       const Reg<u64> group = cvt<u64>(slab) * cvt<u64>(groups_) + cvt<u64>(first_group_);
       const auto barrier = slabs_.announce(to.stage(), bytes);
@@ -171,14 +211,18 @@ class WgmmaKernel {
     const std::unique_ptr<Sums> sums = make_sums(k_, s_.columns);
     parts::Ring::Cursor chunk = chunks_.cursor(), slab = slabs_.cursor();
     Var<u32> before = k_.var<u32>(0u);
-    k_.for_(0u, whole_chunks(), 1,
-            [&](const Reg<u32>& i) { add_chunk(i, kChunkValues, i > 0u, chunk, slab, before, *sums); });
-    if (rest()) {
-      const Pred later = k_.constant<u32>(whole_chunks()) > 0u;
-      add_chunk(k_.constant<u32>(whole_chunks()), rest(), later, chunk, slab, before, *sums);
-    }
+    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& i) {
+      add_chunk(i, kChunkValues, i > first_chunk_, chunk, slab, before, *sums);
+    });
+    with_rest([&](const Reg<u32>& i) {
+      add_chunk(i, rest(), end_chunk_ > first_chunk_, chunk, slab, before, *sums);
+    });
     k_.wgmma_wait_group(0);
-    store(*sums);
+    if (s_.split > 1) {
+      keep(*sums);
+    } else {
+      store(*sums);
+    }
   }
 
   // `later`: a slab has been multiplied before, from stage `before`.
@@ -236,6 +280,49 @@ class WgmmaKernel {
         [&](u32 row) { return ld_global_nc(inverses + (first_m + row)); });
   }
 
+  // ---- Sums over a cluster
+
+  SharedPtr<f32> sum_at(const Reg<u32>& column, const Reg<u32>& row) const {
+    return sums_ + (column * kSumsPitch + row);
+  }
+  void keep(const Sums& sums) const {
+    k_.bar_sync(1, kConsumers);  // the stages, in whose place the sums come, are no longer read
+    const auto own = sum_at((lane_ & 3u) * 2u, thread_ / 32u * 16u + (lane_ >> 2));
+    for (u32 group = 0; group < s_.columns / kSlabGroupRows; ++group) {
+      for (u32 i = 0; i < 4; ++i) {
+        const Reg<f32> sum = sums[group * 4 + i];
+        st_shared(own + ((group * kSlabGroupRows + i % 2) * kSumsPitch + i / 2 * 8), sum);
+      }
+    }
+  }
+  void add_and_store() const {
+    k_.barrier_cluster_arrive();
+    k_.barrier_cluster_wait();
+    parts::wait_for_predecessor(k_);
+    std::vector<ClusterSharedPtr<f32, 16>> of_ranks;
+    for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
+    const u32 share = s_.columns / s_.split;
+    const auto inverses = staged_inverses(g_, a_, m_);
+    k_.for_(thread_, share * kRows, kThreads, [&](const Reg<u32>& i) {
+      const Reg<u32> column = rank_ * share + i / kRows;
+      const Reg<u32> row = i % kRows;
+      const Reg<u32> m = tile_.first_m + column;
+      const Reg<u32> n = tile_.first_n + row;
+      k_.if_(m < m_ && n < g_.n, [&] {
+        const Reg<u32> place = column * kSumsPitch + row;
+        Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
+        for (u32 rank = 1; rank < s_.split; ++rank) {
+          const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
+          sum = sum + other;
+        }
+        const Reg<f32> inverse = ld_global_nc(inverses + m);
+        st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)), sum * inverse);
+      });
+    });
+    k_.barrier_cluster_arrive();  // nobody ends while others read its sums
+    k_.barrier_cluster_wait();
+  }
+
   KernelBuilder& k_;
   const Gemm& g_;
   const Geometry s_;
@@ -244,7 +331,10 @@ class WgmmaKernel {
   const Tile tile_;
   const Reg<u32> thread_, lane_;
   const Reg<u32> groups_, first_group_, own_groups_;  // of 8 rows of a; what the CTA has of them
+  const Reg<u32> rank_;                               // in the cluster
+  const Reg<u32> first_chunk_, end_chunk_;            // whole ones
   const Chunks weights_;
+  const SharedPtr<f32, 16> sums_;  // of the CTA, for all of its cluster, in place of the stages
   const parts::Ring slabs_, chunks_;
 };
 
@@ -252,12 +342,14 @@ class WgmmaKernel {
 
 Shape wgmma_shape(const Gemm& g) {
   const Geometry s = geometry_of(g);
-  return {s.columns, kRows, kThreads, s.shared_bytes};
+  return {s.columns, kRows, kThreads, s.shared_bytes, s.split};
 }
 
 void build_wgmma(KernelBuilder& k, const Gemm& g) {
   const Shape shape = wgmma_shape(g);
   k.maxntid(shape.threads);
+  k.minnctapersm(1);
+  if (shape.split_k > 1) k.cluster(shape.split_k);
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());
   formats::with_format(g.format,
                        [&]<class F>(std::type_identity<F>) { WgmmaKernel<F>(k, g, shape, shared).build(); });
