@@ -50,7 +50,8 @@ class PTXGEN_API DevicePolicy {
   absl::StatusOr<GemvChoice> choose(const GemvShape& shape, bool aligned,
                                     const std::optional<GemvVariant>& call = {}) const;
 
-  // A matrix product. The narrowest tile that holds shape.m rows is its tile where none is asked for.
+  // A matrix product. Where no tile is asked for, it is the narrowest that holds shape.m rows; on wgmma
+  // narrower, and shared by a cluster, where there would be too few tiles for the device.
   absl::StatusOr<GemmChoice> choose(const GemmShape& shape, bool aligned,
                                     const std::optional<GemmVariant>& call = {}) const;
   // Whether the call, the executor or the environment asks for a variant of matrix products.

@@ -23,7 +23,9 @@
 
 namespace ptxgen {
 
-// A matrix [n][k] of quantised blocks on a device; a shared handle. An address must be a multiple of what the
+// A matrix [n][k] of quantised blocks on a device; a shared handle. Kernels read weights before those ahead
+// of them in the stream have ended (programmatic dependent launch), so no kernel that is still in the stream
+// may write them: synchronise after such a one, or launch plainly. An address must be a multiple of what the
 // format needs (FormatInfo::alignment); at multiples of 16 it can have every schedule.
 class PTXGEN_API WeightMatrix {
  public:
@@ -99,7 +101,6 @@ struct GemmReport {
   std::string path;                  // "wgmma tile_m=64"; of few rows what gemv_batch() reports
   std::string reason;                // why
   std::vector<std::string> kernels;  // the descriptor of each launch, in order
-  u64 scratch_bytes = 0;             // device memory beside weights, activations and results
 };
 
 // Wishes of one call.
@@ -139,13 +140,15 @@ struct Preparation {
   std::variant<GemvShape, FusedGemv, QuantizeQ8_1, GemmShape, StageF16> product;
   bool aligned = true;                      // the weights lie at multiples of 16 bytes
   std::optional<GemvVariant> variant = {};  // as the call asks for
+  std::optional<GemmVariant> gemm_variant = {};
 
   Preparation(const GemvShape& shape, bool aligned_ = true, std::optional<GemvVariant> variant_ = {})
       : product(shape), aligned(aligned_), variant(std::move(variant_)) {}  // NOLINT: a list names them all
   Preparation(const FusedGemv& fused, bool aligned_ = true) : product(fused), aligned(aligned_) {}  // NOLINT
   Preparation(const QuantizeQ8_1& quantize) : product(quantize) {}                                  // NOLINT
-  Preparation(const GemmShape& shape, bool aligned_ = true) : product(shape), aligned(aligned_) {}  // NOLINT
-  Preparation(const StageF16& stage) : product(stage) {}                                            // NOLINT
+  Preparation(const GemmShape& shape, bool aligned_ = true, std::optional<GemmVariant> variant_ = {})
+      : product(shape), aligned(aligned_), gemm_variant(std::move(variant_)) {}  // NOLINT
+  Preparation(const StageF16& stage) : product(stage) {}                         // NOLINT
 };
 
 // The kernels that prepare() compiles for this product on a device of this policy, so that a pack can hold

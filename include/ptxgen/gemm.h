@@ -15,11 +15,11 @@ namespace ptxgen {
 //   f16   data[slabs][groups][8][8][8]   a slab is 64 values of a row, a group 8 rows of a
 //   f32   inverse[groups * 8]            what a row's products are multiplied with
 //
-// A value is f16(a * 2^e), rounded to nearest even; the power of two brings a row's largest absolute value
-// into [2^14, 2^15), so no finite value overflows, and inverse is 2^-e. A row with an infinity or a NaN is
-// not scaled. Rows past m, and values past k in the last slab, are zeros.
+// A value is f16(a * 2^e), rounded to nearest even; the power of two, at most 2^126, brings a row's largest
+// absolute value into [2^14, 2^15), so nothing overflows, and inverse is 2^-e. Only a row with an infinity or
+// a NaN is not scaled, whose products are none. Rows past m, and values past k in the last slab, are zeros.
 //
-// data[s][g][o][r][i] is the value at staged_k(format, s, o, i) of row 8 g + r. The order of k follows from
+// data[s][g][o][r][i] is the value at staged_k(order, s, o, i) of row 8 g + r. The order of k follows from
 // how a block of the format lies in the registers of a warp: four lanes take a quarter of it each.
 constexpr u32 kSlabValues = 64, kSlabGroupRows = 8;
 constexpr u64 staged_f16_slabs(u32 k) {
@@ -44,7 +44,21 @@ enum class StagedOrder : u8 {
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<StagedOrder> = {"nibbles", "bytes", "wide_runs",
                                                                             "narrow_runs"};
-PTXGEN_API StagedOrder staged_order(Format format);
+constexpr StagedOrder staged_order(Format format) {
+  switch (format) {
+    case Format::kQ4_0:
+    case Format::kQ4_1:
+    case Format::kQ5_0:
+    case Format::kQ5_1: return StagedOrder::kNibbles;
+    case Format::kQ8_0: return StagedOrder::kBytes;
+    case Format::kQ4_K:
+    case Format::kQ5_K: return StagedOrder::kWideRuns;
+    case Format::kQ2_K:
+    case Format::kQ3_K:
+    case Format::kQ6_K: break;
+  }
+  return StagedOrder::kNarrowRuns;
+}
 // The place in its row of value `i` of octet `octet` of slab `slab`; octets and i are 0 to 7.
 PTXGEN_API u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i);
 
@@ -109,10 +123,10 @@ struct PTXGEN_API Gemm {
         field("n", &Gemm::n, "rows of weights", {1, 1u << 28}),
         field("schedule", &Gemm::schedule, "who multiplies what with what"),
         field("a_type", &Gemm::a_type, "type of the activations"),
-        optional_field(
-            "tile_m", &Gemm::tile_m,
-            "rows of a in a CTA; tiled, dp4a: 1 to 16; mma: 16 to 128, wgmma: 8 to 256, powers of two",
-            {1, 256}),
+        optional_field("tile_m", &Gemm::tile_m,
+                       "rows of a in a CTA; tiled, dp4a: 1 to 16, 8 where left out; mma: 16 to 128, wgmma: 8 "
+                       "to 256, powers of two, 64 where left out",
+                       {1, 256}),
         optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
                        {32, 128, 32}),
         optional_field("split_k", &Gemm::split_k, "wgmma: CTAs that share k, a cluster: 2, 4 or 8", {2, 8}),
@@ -134,7 +148,7 @@ struct PTXGEN_API Gemm {
     return u64{n} * k / info(format).block_values * info(format).block_bytes;
   }
   // mma and wgmma copy weights in pieces of 16 bytes.
-  bool copies_pieces() const { return schedule >= GemmSchedule::kMma; }
+  bool copies_pieces() const { return schedule == GemmSchedule::kMma || schedule == GemmSchedule::kWgmma; }
   std::size_t weight_alignment() const { return copies_pieces() ? 16 : info(format).alignment; }
   u64 a_bytes(const Args& args) const {
     return a_type == Activations::kF16 ? staged_f16_bytes(k, args.m) : args.m * activation_bytes(a_type, k);

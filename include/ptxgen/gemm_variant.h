@@ -54,7 +54,7 @@ struct PTXGEN_API GemmVariant {
 // The kernel. m is its argument; whether such a kernel exists is left to its validate().
 PTXGEN_API Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant);
 
-// The narrowest tile of a schedule on tensor cores that holds m rows, at most its widest.
+// The narrowest tile of schedule mma or wgmma that holds m rows, at most its widest.
 PTXGEN_API u32 narrowest_tile(GemmSchedule schedule, u32 m);
 
 }  // namespace ptxgen

@@ -49,9 +49,9 @@ void Convert::build(KernelBuilder& k) const {
   parts::wait_for_predecessor(k);
   std::optional<Reg<f32>> factor;
   if (scale == ConvertScale::kValue) factor = k.param(&Args::factor);
-  if (scale == ConvertScale::kFactor) factor = ld_global_nc(k.param(&Args::factors));
+  if (scale == ConvertScale::kFactor) factor = ld_global(k.param(&Args::factors));
   if (scale == ConvertScale::kDevice) {
-    const Reg<f32> absmax = ld_global_nc(k.param(&Args::absmax));
+    const Reg<f32> absmax = ld_global(k.param(&Args::absmax));
     factor = factor_of(absmax);
     const Reg<f32> inverse = selp(k.constant<f32>(1.f), div_rn(absmax, kLargestE4m3), absmax == 0.f);
     k.if_((k.ctaid_x() | k.tid_x()) == 0u, [&] { st_global(k.param(&Args::scale), inverse); });

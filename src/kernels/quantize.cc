@@ -28,8 +28,8 @@ void QuantizeQ8_1::build(KernelBuilder& b) const {
   const Reg<u64> wanted = cvt<u64>(b.ctaid_x()) * u64{kThreads} + cvt<u64>(b.tid_x());
   const Reg<u64> unit = (min)(wanted, units - u64{1});  // past the end, so that whole warps shuffle
   const auto src = at<parts::Bytes<kUnit * 4>>(b.param(&Args::src)) + unit;
-  const auto low = ld_global_nc_v4(at<f32>(src));
-  const auto high = ld_global_nc_v4(at<f32, 16>(src));
+  const auto low = ld_global_v4(at<f32>(src));
+  const auto high = ld_global_v4(at<f32, 16>(src));
   const parts::Quantized quantized =
       parts::quantize({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
   const Reg<s32> sum = parts::sum_over_lanes(parts::sum_of_bytes(quantized.q), 4);

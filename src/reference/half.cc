@@ -73,10 +73,12 @@ HalfRow half_row(absl::Span<const float> x) {
     top = std::max(top, std::abs(value));
   }
   int exponent = 0;
-  if (finite) {
-    int binary = -126;  // a value below the normal range counts as 2^-127, whatever its bits
-    if (top >= 0x1p-126f) std::frexp(top, &binary);
-    exponent = top >= 0x1p-126f ? std::min(15 - binary, 126) : 126;
+  if (finite && top < 0x1p-126f) {
+    exponent = 126;
+  } else if (finite) {
+    int binary = 0;  // top lies in [2^(binary - 1), 2^binary)
+    std::frexp(top, &binary);
+    exponent = std::min(15 - binary, 126);
   }
   HalfRow row;
   for (const float value : x) row.values.push_back(f16_to_f32(f32_to_f16(std::ldexp(value, exponent))));

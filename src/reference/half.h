@@ -26,8 +26,8 @@ std::vector<std::byte> stage_f16(StagedOrder order, absl::Span<const float> a, s
 HalfRow staged_row(StagedOrder order, absl::Span<const std::byte> staged, std::size_t m, std::size_t k,
                    std::size_t row);
 
-// One row of blocks times x: weights rounded to f16 as gemm.h says, products exact, their sum within what
-// sum_bound() of f32 additions may do.
+// One row of blocks times x: weights rounded to f16 as gemm.h says, products exact, their sum within
+// of_matrix_product(rounding_bound()).
 Bounded dot(Format format, absl::Span<const std::byte> row, const HalfRow& x);
 
 // `value` bounded for the sums of a matrix product, which add more terms one after the other than those of a

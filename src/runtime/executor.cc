@@ -334,18 +334,18 @@ void need_fused(const DevicePolicy& policy, const FusedGemv& fused, const Prepar
 void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
   const u32 most = internal::bucket_rows(shape.m);
   u32 rows = internal::bucket_rows(1);
-  if (internal::runs_as_gemv(policy, shape.a_type, 1, {})) {
+  if (internal::runs_as_gemv(policy, shape.a_type, 1, wanted.gemm_variant)) {
     const u32 few = std::min(shape.m, kMostGemvRows);
     need_shape(policy, {shape.format, shape.n, shape.k, few, shape.a_type}, wanted, needed);
     rows = 2 * kMostGemvRows;
   }
   for (; needed.status.ok() && rows <= most; rows *= 2) {
     shape.m = rows;
-    const absl::StatusOr<GemmChoice> choice = policy.choose(shape, wanted.aligned);
+    const absl::StatusOr<GemmChoice> choice = policy.choose(shape, wanted.aligned, wanted.gemm_variant);
     needed.status.Update(choice.status());
     if (!choice.ok()) return;
     needed.kernels.push_back(kernel_of(shape, choice->variant));
-    needed.gemms.push_back({shape, wanted.aligned, {}});
+    needed.gemms.push_back({shape, wanted.aligned, wanted.gemm_variant});
   }
 }
 

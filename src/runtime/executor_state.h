@@ -25,9 +25,9 @@ inline bool runs_as_gemv(const DevicePolicy& policy, Activations a_type, u32 m,
   return a_type != Activations::kF16 && m <= kMostGemvRows && !policy.asks_for_gemm(call);
 }
 
-// One m stands for all that get the same kernel: tiles grow up to the widest, and then in number.
+// One m stands for all whose kernel is chosen alike: tiles grow with it, and then their number.
 inline u32 bucket_rows(u32 m) {
-  constexpr u32 kFewest = 8, kMost = 4096;
+  constexpr u32 kFewest = 8, kMost = 65536;
   return std::clamp(std::bit_ceil(std::min(m, kMost)), kFewest, kMost);
 }
 

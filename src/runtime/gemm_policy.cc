@@ -40,19 +40,18 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant v
     const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
     return tiles * split * 4 >= u64{sms} * 3;
   };
-  if (variant.tile_m == 0) {
-    u32 tile_m = narrowest_tile(variant.schedule, shape.m);
-    while (tile_m > kMostShared && !fills(tile_m, 1)) tile_m /= 2;
-    variant.tile_m = tile_m;
-  }
-  const u32 most = std::min(kMostCtas, shape.k / 256);
+  variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  while (variant.tile_m > kMostShared && !fills(variant.tile_m, 1)) variant.tile_m /= 2;
+  if (variant.split_k != 0) return variant;
+  const u32 most = variant.tile_m > kMostShared ? 1 : std::min(kMostCtas, shape.k / 256);
   u32 split = 1;
   while (2 * split <= most && !fills(variant.tile_m, split)) split *= 2;
   if (split > 1) variant.split_k = split;
   return variant;
 }
 
-// The variant with its tiles, where the device and the weights have what it needs.
+// The variant with its tiles, those asked for or else the policy's, where the device and the weights have
+// what it needs.
 absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool aligned,
                                                  GemmVariant variant) const {
   const std::string name = detail::field_text(variant.schedule);
@@ -69,7 +68,7 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
   if (any_tile_n) variant.tile_n = 128;
   if (variant.schedule == GemmSchedule::kMma && variant.tile_m == 0)
     variant.tile_m = narrowest_tile(variant.schedule, shape.m);
-  if (variant.schedule == GemmSchedule::kWgmma && variant.split_k == 0)
+  if (variant.schedule == GemmSchedule::kWgmma && variant.tile_m == 0)
     variant = with_wgmma_tiles(shape, variant);
   while (true) {
     const Gemm kernel = kernel_of(shape, variant);
@@ -101,17 +100,17 @@ absl::StatusOr<GemmChoice> DevicePolicy::choose(const GemmShape& shape, bool ali
 
 absl::StatusOr<GemmChoice> DevicePolicy::shipped(const GemmShape& shape, bool aligned) const {
   std::string refused;
-  absl::Status status;
   for (const GemmSchedule schedule : shipped_order(shape.a_type)) {
     const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, {.schedule = schedule});
     if (whole.ok()) {
       return GemmChoice{*whole, str_cat("shipped default for activations of type ",
                                         detail::field_text(shape.a_type), refused)};
     }
-    status = whole.status();
-    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", view(status.message()));
+    str_append(&refused, "; ", detail::field_text(schedule),
+               " does not fit: ", view(whole.status().message()));
   }
-  return status;
+  return absl::FailedPreconditionError(
+      str_cat("no schedule takes activations of type ", detail::field_text(shape.a_type), refused));
 }
 
 }  // namespace ptxgen

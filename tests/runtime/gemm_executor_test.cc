@@ -84,9 +84,9 @@ TEST_CASE("a matrix product of any number of rows, of activations of every type"
       CAPTURE(m, detail::field_text(type));
       ok(setup.c.fill(0xee));
       const GemmReport report = take(setup.run(type, m));
-      CHECK(near(setup.results(m), expected, type == Activations::kQ8_1 || m <= 16 ? 0.03f : 0.003f));
+      CHECK(near(setup.results(m), expected,
+                 type == Activations::kQ8_1 || (type == Activations::kF32 && m <= 16) ? 0.03f : 0.003f));
       CHECK(report.kernels.size() == 1);
-      CHECK(report.scratch_bytes == 0);
       if (type != Activations::kF16 && m <= 16) {
         CHECK(contains(report.reason, "m is at most 16: "));
       } else if (type == Activations::kQ8_1) {
@@ -181,6 +181,7 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({75, false}, Activations::kF32) == "wmma_multi_warp");
   CHECK(path({75, false}, Activations::kQ8_1) == "dp4a");
   CHECK(contains(path({75, false}, Activations::kF16), "schedule mma needs sm_80"));
+  CHECK(contains(path({75, false}, Activations::kF16), "schedule wgmma needs sm_90a"));
   CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=128");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256");
   CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
@@ -188,6 +189,15 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 split_k=4");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=64 split_k=2");
+  // What is asked for stays as it is.
+  const DevicePolicy hopper(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+  const GemmShape few = {.m = 16, .a_type = Activations::kF16};
+  const auto asked = [&](const GemmVariant& variant) {
+    return take(hopper.choose(few, true, variant)).variant.to_string();
+  };
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .tile_m = 16}) == "wgmma tile_m=16");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 split_k=2");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 split_k=4");
   // Less shared memory: a narrower tile.
   CHECK(path({89, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0) == "mma tile_m=128 tile_n=64");
@@ -199,10 +209,15 @@ TEST_CASE("prepared matrix products of any m compile nothing, and replay as they
     Setup setup;
     const Stream stream = take(test_device().create_stream());
     const GemmShape shape = {.n = kN, .k = kK, .m = Setup::kRows, .a_type = type};
-    std::vector<Preparation> needs = {shape, StageF16{kK, staged_order(Format::kQ4_K)}};
+    const GemmVariant tiles = {.schedule = GemmSchedule::kMma, .tile_m = 32};
+    const std::vector<Preparation> needs = {
+        shape, {shape, true, tiles}, StageF16{kK, staged_order(Format::kQ4_K)}};
     for (const absl::Status& status : setup.executor.prepare(needs)) ok(status);
     const u64 compiles = setup.cache.stats().compiles + setup.cache.stats().from_disk;
-    for (const u32 m : {1u, 16u, 17u, 64u, Setup::kRows}) ok(setup.run(type, m).status());
+    for (const u32 m : {1u, 16u, 17u, 64u, Setup::kRows}) {
+      ok(setup.run(type, m).status());
+      CHECK(take(setup.run(type, m, {.variant = tiles})).path == "mma tile_m=32 tile_n=128");
+    }
     CHECK(setup.cache.stats().compiles + setup.cache.stats().from_disk == compiles);
 
     const auto product = [&] {
@@ -243,7 +258,7 @@ TEST_CASE("prepared matrix products of any m compile nothing, and replay as they
 TEST_CASE("variants of matrix products are read as they are written", "[runtime][gemm]") {
   for (const GemmVariant& variant :
        {GemmVariant{}, GemmVariant{GemmSchedule::kWgmma, 64}, GemmVariant{GemmSchedule::kMma, 32, 64},
-        GemmVariant{GemmSchedule::kDp4a}}) {
+        GemmVariant{GemmSchedule::kWgmma, 64, 0, 4}, GemmVariant{GemmSchedule::kDp4a}}) {
     CHECK(take(GemmVariant::parse(variant.to_string())) == variant);
   }
   for (const char* bad : {"", "tile_m=8", "mma 8", "mma tile_m=257", "wgmma tile_k=3"})

@@ -44,6 +44,9 @@ absl::Status Gemm::validate() const {
   if (split_k && (!is_wgmma || !std::has_single_bit(split_k)))
     return refuse(
         str_cat("split_k is ", split_k, " with schedule ", chosen, "; it is 2, 4 or 8, with wgmma"));
+  if (split_k && tile_m > 128)
+    return refuse(
+        str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
   if (tile_m && !is_mma && !is_wgmma && !has_rows)
     return refuse(

@@ -218,7 +218,7 @@ class MmaKernel {
         kRowsOfLane, g_.n % s_.tile_n == 0,
         [&](u32 group, u32 j, u32 r) { return sums[r / 2][group][r % 2 * 2 + j]; },
         [&](u32 row) {
-          return staged() ? ld_global_nc(inverses + (first_m + row)) : scales_.inverse(own_m + row);
+          return staged() ? ld_global(inverses + (first_m + row)) : scales_.inverse(own_m + row);
         });
   }
 

@@ -33,7 +33,7 @@ inline Reg<u32> own_absmax(KernelBuilder& k, const GlobalPtr<const f32, 16>& row
     std::vector<std::array<Reg<f32>, 4>> loaded;
     for (u32 i = 0; i < kAtOnce; ++i) {
       const Reg<u32> quad = (min)(first + i * threads, quads - 1);
-      loaded.push_back(ld_global_nc_v4(at<f32>(at<parts::Bytes<16>>(row) + quad)));
+      loaded.push_back(ld_global_v4(at<f32>(at<parts::Bytes<16>>(row) + quad)));
     }
     Reg<u32> top = most;
     for (const auto& four : loaded) {

@@ -84,7 +84,7 @@ class RowsKernel {
         const auto words = at<u32>(assume_aligned<4>(blocks));
         const auto target = at<u32>(staged_row(i));
         k_.for_(k_.tid_x(), values / 32 * (sizeof(BlockQ8_1) / 4), kThreads, [&](const Reg<u32>& word) {
-          const Reg<u32> value = ld_global_nc(words + word);
+          const Reg<u32> value = ld_global(words + word);
           st_shared(assume_aligned<4>(target) + word, value);
         });
         return;

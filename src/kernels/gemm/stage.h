@@ -16,8 +16,7 @@ inline Sixteen load_step(const TensorOrder& order, const GlobalPtr<const f32, 16
                          in_block % order.runs * order.run_stride + in_block / order.runs * 4u;
   const auto quads = at<parts::Bytes<16>>(row) + (first >> 2);
   Sixteen sixteen;
-  for (u32 lane = 0; lane < 4; ++lane)
-    sixteen.push_back(ld_global_nc_v4(at<f32>(quads + order.base(lane) / 4)));
+  for (u32 lane = 0; lane < 4; ++lane) sixteen.push_back(ld_global_v4(at<f32>(quads + order.base(lane) / 4)));
   return sixteen;
 }
 

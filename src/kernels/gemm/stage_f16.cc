@@ -13,18 +13,6 @@ constexpr u32 kThreads = 256;
 
 }  // namespace
 
-StagedOrder staged_order(Format format) {
-  switch (format) {
-    case Format::kQ8_0: return StagedOrder::kBytes;
-    case Format::kQ4_K:
-    case Format::kQ5_K: return StagedOrder::kWideRuns;
-    case Format::kQ2_K:
-    case Format::kQ3_K:
-    case Format::kQ6_K: return StagedOrder::kNarrowRuns;
-    default: return StagedOrder::kNibbles;
-  }
-}
-
 u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i) {
   const gemm::TensorOrder of = gemm::tensor_order(order);
   const u32 step = slab * gemm::kSlabSteps + octet / 2;

@@ -277,7 +277,7 @@ class WgmmaKernel {
     store_outputs(
         k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % kRows == 0,
         [&](u32 group, u32 j, u32 r) { return sums[group * 4 + r * 2 + j]; },
-        [&](u32 row) { return ld_global_nc(inverses + (first_m + row)); });
+        [&](u32 row) { return ld_global(inverses + (first_m + row)); });
   }
 
   // ---- Sums over a cluster
@@ -315,7 +315,7 @@ class WgmmaKernel {
           const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
           sum = sum + other;
         }
-        const Reg<f32> inverse = ld_global_nc(inverses + m);
+        const Reg<f32> inverse = ld_global(inverses + m);
         st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)), sum * inverse);
       });
     });

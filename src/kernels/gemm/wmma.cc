@@ -91,7 +91,7 @@ class WmmaKernel {
       const Reg<u32> row = index / (values / 4);
       const Reg<u32> quad = index % (values / 4);
       const auto four =
-          ld_global_nc_v4(at<f32>(at<Bytes<16>>(row_of_a(row)) + (chunk * (kChunkValues / 4) + quad)));
+          ld_global_v4(at<f32>(at<Bytes<16>>(row_of_a(row)) + (chunk * (kChunkValues / 4) + quad)));
       const Reg<f32> factor = scales_.factor(row);
       const auto pair = [&](u32 i) {
         return parts::narrow_pair(k_, ElementType::kF16, four[i] * factor, four[i + 1] * factor);

@@ -43,26 +43,26 @@ Values from_words(ElementType type, const std::vector<Reg<u32>>& words) {
 Values load_unit(ElementType type, const GlobalPtr<const std::byte, 16>& src, const Reg<u64>& unit) {
   if (type == ElementType::kF32) {
     const auto from = at<Bytes<kUnit * 4>>(src) + unit;
-    const auto low = ld_global_nc_v4(assume_aligned<16>(at<f32>(from)));
-    const auto high = ld_global_nc_v4(assume_aligned<16>(at<f32, 16>(from)));
+    const auto low = ld_global_v4(assume_aligned<16>(at<f32>(from)));
+    const auto high = ld_global_v4(assume_aligned<16>(at<f32, 16>(from)));
     return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
   }
   if (type == ElementType::kE4m3) {
-    const auto words = ld_global_nc_v2(assume_aligned<8>(at<u32>(at<Bytes<kUnit>>(src) + unit)));
+    const auto words = ld_global_v2(assume_aligned<8>(at<u32>(at<Bytes<kUnit>>(src) + unit)));
     return from_words(type, {words[0], words[1]});
   }
-  const auto words = ld_global_nc_v4(assume_aligned<16>(at<u32>(at<Bytes<kUnit * 2>>(src) + unit)));
+  const auto words = ld_global_v4(assume_aligned<16>(at<u32>(at<Bytes<kUnit * 2>>(src) + unit)));
   return from_words(type, {words[0], words[1], words[2], words[3]});
 }
 
 Reg<f32> load_one(ElementType type, const GlobalPtr<const std::byte, 16>& src, const Reg<u64>& index) {
   switch (type) {
-    case ElementType::kF32: return ld_global_nc(at<f32>(src) + index);
-    case ElementType::kF16: return from_f16(ld_global_nc(at<u16>(src) + index));
-    case ElementType::kBf16: return from_bf16(cvt<u32>(ld_global_nc(at<u16>(src) + index)));
+    case ElementType::kF32: return ld_global(at<f32>(src) + index);
+    case ElementType::kF16: return from_f16(ld_global(at<u16>(src) + index));
+    case ElementType::kBf16: return from_bf16(cvt<u32>(ld_global(at<u16>(src) + index)));
     case ElementType::kE4m3: break;
   }
-  return from_e4m3(cvt<u32>(ld_global_nc(at<u8>(src) + index)));
+  return from_e4m3(cvt<u32>(ld_global(at<u8>(src) + index)));
 }
 
 void store_unit(KernelBuilder& k, ElementType type, const GlobalPtr<std::byte, 16>& dst, const Reg<u64>& unit,

@@ -8,7 +8,7 @@ namespace ptxgen::parts {
 inline void stage_floats(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
                          const SharedPtr<f32, 16>& staged, u32 values, u32 threads) {
   k.for_(k.tid_x(), values / 4, threads, [&](const Reg<u32>& i) {
-    const auto four = ld_global_nc_v4(at<f32>(at<Bytes<16>>(x) + i));
+    const auto four = ld_global_v4(at<f32>(at<Bytes<16>>(x) + i));
     st_shared_v4(at<f32>(at<Bytes<16>>(staged) + i), four);
   });
 }
@@ -20,8 +20,8 @@ inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
   k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
     const Reg<u32> wanted = first + (k.tid_x() & 31u);
     const Reg<u32> unit = (min)(wanted, units - 1);
-    const auto low = ld_global_nc_v4(at<f32>(at<Bytes<32>>(x) + unit));
-    const auto high = ld_global_nc_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
+    const auto low = ld_global_v4(at<f32>(at<Bytes<32>>(x) + unit));
+    const auto high = ld_global_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
     const Quantized quantized =
         quantize({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
     const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
