@@ -76,6 +76,7 @@ class PTXGEN_API DevicePolicy {
   absl::StatusOr<GemvChoice> shipped(const GemvShape& shape, bool aligned) const;
   absl::Status fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const;
   absl::Status has(Schedule schedule, bool aligned) const;
+  u32 sms() const;
   GemmVariant with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const;
   absl::StatusOr<GemmVariant> fitted(const GemmShape& shape, bool aligned, GemmVariant variant) const;
   absl::StatusOr<GemmChoice> shipped(const GemmShape& shape, bool aligned) const;

@@ -44,21 +44,7 @@ enum class StagedOrder : u8 {
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<StagedOrder> = {"nibbles", "bytes", "wide_runs",
                                                                             "narrow_runs"};
-constexpr StagedOrder staged_order(Format format) {
-  switch (format) {
-    case Format::kQ4_0:
-    case Format::kQ4_1:
-    case Format::kQ5_0:
-    case Format::kQ5_1: return StagedOrder::kNibbles;
-    case Format::kQ8_0: return StagedOrder::kBytes;
-    case Format::kQ4_K:
-    case Format::kQ5_K: return StagedOrder::kWideRuns;
-    case Format::kQ2_K:
-    case Format::kQ3_K:
-    case Format::kQ6_K: break;
-  }
-  return StagedOrder::kNarrowRuns;
-}
+PTXGEN_API StagedOrder staged_order(Format format);
 // The place in its row of value `i` of octet `octet` of slab `slab`; octets and i are 0 to 7.
 PTXGEN_API u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i);
 
@@ -105,6 +91,25 @@ enum class GemmSchedule : u8 {
 template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<GemmSchedule> = {
     "tiled", "dp4a", "wmma", "wmma_multi_warp", "mma", "wgmma"};
+
+// What a schedule needs, and the rows of a that its CTAs may have: where they are not `any_rows` a power of
+// two, and 0 to 0 where there is nothing to choose.
+struct GemmScheduleInfo {
+  Target lowest = kBaseTarget;
+  u32 least_tile_m = 0, most_tile_m = 0;
+  bool any_rows = false;
+};
+constexpr GemmScheduleInfo info(GemmSchedule schedule) {
+  switch (schedule) {
+    case GemmSchedule::kTiled:
+    case GemmSchedule::kDp4a: return {kBaseTarget, 1, 16, true};
+    case GemmSchedule::kWmma:
+    case GemmSchedule::kWmmaMultiWarp: return {};
+    case GemmSchedule::kMma: return {{80, false}, 16, 128};  // cp.async, and mma of f16 by 16
+    case GemmSchedule::kWgmma: break;
+  }
+  return {{90, true}, 8, 256};
+}
 
 // c[m][n] = a[m][k] W[n][k]^T.
 struct PTXGEN_API Gemm {

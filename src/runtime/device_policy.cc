@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 
+#include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
+#include "src/runtime/asked.h"
 
 namespace ptxgen {
 namespace {
@@ -11,10 +13,6 @@ namespace {
 // The most that a kernel takes of shared memory beside launch_shape(): schedule `stream` two mbarriers of 8
 // bytes a stage, of which there are at most 32.
 constexpr u64 kBarrierBytes = 512;
-
-std::string_view view(absl::string_view text) {
-  return {text.data(), text.size()};
-}
 
 // Of x, that one kernel takes of m rows.
 u32 bucket_of(u32 m) {
@@ -65,7 +63,7 @@ DevicePolicy::DevicePolicy(const DeviceProperties& device, GemvOverrides overrid
     if (absl::Status s = record.belongs_to(device); s.ok()) {
       records_.push_back(record);
     } else {
-      ignored_.push_back(str_cat(text_of_fields(record.shape), ": ", view(s.message())));
+      ignored_.push_back(str_cat(text_of_fields(record.shape), ": ", s.message()));
     }
   }
 }
@@ -73,27 +71,18 @@ DevicePolicy::DevicePolicy(const DeviceProperties& device, GemvOverrides overrid
 absl::StatusOr<GemvChoice> DevicePolicy::choose(const GemvShape& shape, bool aligned,
                                                 const std::optional<GemvVariant>& call) const {
   if (absl::Status s = shape.validate(); !s.ok()) return s;
-  const std::pair<std::string_view, const std::optional<GemvVariant>*> asked[] = {
-      {"the call", &call}, {"the executor", &overrides_.executor}, {"PTXGEN_GEMV", &overrides_.environment}};
-  for (const auto& [by, variant] : asked) {
-    if (!variant->has_value()) continue;
-    const GemvVariant& wanted = **variant;  // clang 14 captures no structured bindings
+  if (const auto asked = internal::asked_for(call, overrides_, env::kGemv.name)) {
     absl::StatusOr<GemvChoice> choice =
-        with_most_rows(shape, aligned, [&](const GemvShape&) { return wanted; });
-    if (choice.ok()) {
-      choice->reason = str_cat(by, " asks for it", choice->reason);
-      return choice;
-    }
-    return absl::InvalidArgumentError(str_cat(by, " asks for ", wanted.to_string(), ", which ",
-                                              text_of_fields(shape),
-                                              " cannot have: ", view(choice.status().message())));
+        with_most_rows(shape, aligned, [&](const GemvShape&) { return *asked->variant; });
+    if (!choice.ok()) return internal::refused(*asked, shape, choice.status());
+    choice->reason = str_cat(asked->by, " asks for it", choice->reason);
+    return choice;
   }
   absl::StatusOr<GemvChoice> measured = tuned(shape, aligned);
   if (measured.ok()) return measured;
   absl::StatusOr<GemvChoice> choice = shipped(shape, aligned);
   if (choice.ok() && !absl::IsNotFound(measured.status()))
-    str_append(&choice->reason,
-               "; a record of ptxgen tune does not fit: ", view(measured.status().message()));
+    str_append(&choice->reason, "; a record of ptxgen tune does not fit: ", measured.status().message());
   return choice;
 }
 
@@ -115,8 +104,8 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
     if (status.ok()) {
       GemvChoice choice = {variant, rows, ""};
       if (!why_not_more.ok()) {
-        choice.reason = str_cat(", ", rows == 1 ? "one row" : "few rows",
-                                " of x at a time: ", view(why_not_more.message()));
+        choice.reason =
+            str_cat(", ", rows == 1 ? "one row" : "few rows", " of x at a time: ", why_not_more.message());
       }
       return choice;
     }
@@ -154,7 +143,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::shipped(const GemvShape& shape, bool al
       return choice;
     }
     status = choice.status();
-    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", view(status.message()));
+    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", status.message());
   }
   return status;
 }
@@ -208,12 +197,16 @@ absl::Status DevicePolicy::has_shared(const LaunchShape& shape) const {
                                                device_.name, " has ", device_.shared_bytes_per_block_optin));
 }
 
+// Of the device that plans are made for.
+u32 DevicePolicy::sms() const {
+  return device_.kind == DeviceKind::kCuda && device_.sm_count ? device_.sm_count : kMeasuredSmCount;
+}
+
 // No plan where the one that the kernel has by itself is meant for this device.
 template <class D>
 D DevicePolicy::with_plan(D product) const {
-  const u32 sms = device_.kind == DeviceKind::kCuda && device_.sm_count ? device_.sm_count : kMeasuredSmCount;
-  const D whole = planned(product, sms);
-  if (sms != kMeasuredSmCount) product = whole;
+  const D whole = planned(product, sms());
+  if (sms() != kMeasuredSmCount) product = whole;
   if (!product.validate().ok()) return product;
   const auto too_large = [&] { return !has_shared(product.launch_shape({})).ok(); };
   if (!too_large()) return product;

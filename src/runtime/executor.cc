@@ -19,10 +19,6 @@ using internal::unprepared;
 
 namespace {
 
-std::string_view view(absl::string_view text) {
-  return {text.data(), text.size()};
-}
-
 std::string path_of_plan(const StreamPlan& plan) {
   return GemvVariant{.plan = plan}.to_string();
 }
@@ -63,8 +59,7 @@ absl::StatusOr<std::optional<Variant>> asked_by(const EnvironmentVariable& varia
   if (text.empty()) return std::optional<Variant>();
   absl::StatusOr<Variant> variant = Variant::parse(text);
   if (variant.ok()) return std::optional<Variant>(*std::move(variant));
-  return absl::InvalidArgumentError(
-      str_cat(variable.name, "=", view(variant.status().message()), "; or unset it"));
+  return absl::InvalidArgumentError(str_cat(variable.name, "=", variant.status().message(), "; or unset it"));
 }
 
 absl::StatusOr<DevicePolicy> make_policy(const Device& device, const ExecutorOptions& options) {
@@ -286,7 +281,7 @@ absl::StatusOr<GemvReport> Executor::State::one_by_one(Executor& executor, const
     append_once(&report.reason, one->reason);
     report.kernels.insert(report.kernels.end(), one->kernels.begin(), one->kernels.end());
   }
-  report.reason = str_cat("one after the other: ", view(why.message()), "; ", report.reason);
+  report.reason = str_cat("one after the other: ", why.message(), "; ", report.reason);
   return report;
 }
 

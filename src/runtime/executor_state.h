@@ -14,8 +14,7 @@ namespace internal {
 // The refusal of a kernel that a recording would have to compile says what to do.
 inline absl::Status unprepared(const absl::Status& status) {
   if (!absl::IsFailedPrecondition(status)) return status;
-  return absl::FailedPreconditionError(str_cat(
-      std::string_view(status.message().data(), status.message().size()), ", with Executor::prepare()"));
+  return absl::FailedPreconditionError(str_cat(status.message(), ", with Executor::prepare()"));
 }
 
 // Whether a matrix product of so few rows is one of gemv_batch(): unless somebody asks for another, or the

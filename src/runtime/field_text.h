@@ -49,9 +49,9 @@ absl::StatusOr<Variant> parse_variant(std::string_view text, std::string_view ex
     status = absl::InvalidArgumentError("no schedule is given");
   if (status.ok()) status = check(variant);
   if (status.ok()) return variant;
-  return absl::InvalidArgumentError(
-      str_cat("'", text, "': ", std::string_view(status.message().data(), status.message().size()),
-              "; write a schedule and, where wanted, its constants: '", example, "'"));
+  return absl::InvalidArgumentError(str_cat("'", text, "': ", status.message(),
+                                            "; write a schedule and, where wanted, its constants: '", example,
+                                            "'"));
 }
 
 }  // namespace ptxgen::internal

@@ -1,21 +1,13 @@
 // The policy of matrix products.
 #include <algorithm>
-#include <array>
 
 #include "ptxgen/device_policy.h"
+#include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
+#include "src/runtime/asked.h"
 
 namespace ptxgen {
 namespace {
-
-std::string_view view(absl::string_view text) {
-  return {text.data(), text.size()};
-}
-
-Target target_of(GemmSchedule schedule) {
-  if (schedule == GemmSchedule::kWgmma) return {90, true};
-  return schedule == GemmSchedule::kMma ? Target{80, false} : kBaseTarget;
-}
 
 // The schedules to take by default, best first: what activations have been made for, else f16 on tensor
 // cores, else what every target has.
@@ -35,10 +27,9 @@ std::vector<GemmSchedule> shipped_order(Activations a_type) {
 // else, of at most 64 rows, several CTAs to a tile.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const {
   constexpr u32 kRows = 128, kMostShared = 64, kMostCtas = 8;  // rows of weights in a tile; CTAs of a cluster
-  const u32 sms = device_.kind == DeviceKind::kCuda && device_.sm_count ? device_.sm_count : kMeasuredSmCount;
   const auto fills = [&](u32 tile_m, u32 split) {
     const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
-    return tiles * split * 4 >= u64{sms} * 3;
+    return tiles * split * 4 >= u64{sms()} * 3;
   };
   variant.tile_m = narrowest_tile(variant.schedule, shape.m);
   while (variant.tile_m > kMostShared && !fills(variant.tile_m, 1)) variant.tile_m /= 2;
@@ -55,9 +46,9 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant v
 absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool aligned,
                                                  GemmVariant variant) const {
   const std::string name = detail::field_text(variant.schedule);
-  if (!device_.target.supports(target_of(variant.schedule))) {
+  if (!device_.target.supports(info(variant.schedule).lowest)) {
     return absl::FailedPreconditionError(str_cat("schedule ", name, " needs ",
-                                                 target_of(variant.schedule).to_string(),
+                                                 info(variant.schedule).lowest.to_string(),
                                                  ", and the device is ", device_.target.to_string()));
   }
   if (kernel_of(shape, variant).copies_pieces() && !aligned) {
@@ -83,17 +74,10 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
 absl::StatusOr<GemmChoice> DevicePolicy::choose(const GemmShape& shape, bool aligned,
                                                 const std::optional<GemmVariant>& call) const {
   if (absl::Status s = shape.validate(); !s.ok()) return s;
-  const std::pair<std::string_view, const std::optional<GemmVariant>*> asked[] = {
-      {"the call", &call},
-      {"the executor", &gemm_overrides_.executor},
-      {"PTXGEN_GEMM", &gemm_overrides_.environment}};
-  for (const auto& [by, variant] : asked) {
-    if (!variant->has_value()) continue;
-    const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, **variant);
-    if (whole.ok()) return GemmChoice{*whole, str_cat(by, " asks for it")};
-    return absl::InvalidArgumentError(str_cat(by, " asks for ", (*variant)->to_string(), ", which ",
-                                              text_of_fields(shape),
-                                              " cannot have: ", view(whole.status().message())));
+  if (const auto asked = internal::asked_for(call, gemm_overrides_, env::kGemm.name)) {
+    const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, *asked->variant);
+    if (!whole.ok()) return internal::refused(*asked, shape, whole.status());
+    return GemmChoice{*whole, str_cat(asked->by, " asks for it")};
   }
   return shipped(shape, aligned);
 }
@@ -106,8 +90,7 @@ absl::StatusOr<GemmChoice> DevicePolicy::shipped(const GemmShape& shape, bool al
       return GemmChoice{*whole, str_cat("shipped default for activations of type ",
                                         detail::field_text(shape.a_type), refused)};
     }
-    str_append(&refused, "; ", detail::field_text(schedule),
-               " does not fit: ", view(whole.status().message()));
+    str_append(&refused, "; ", detail::field_text(schedule), " does not fit: ", whole.status().message());
   }
   return absl::FailedPreconditionError(
       str_cat("no schedule takes activations of type ", detail::field_text(shape.a_type), refused));

@@ -32,9 +32,8 @@ Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
 }
 
 u32 narrowest_tile(GemmSchedule schedule, u32 m) {
-  const bool is_wgmma = schedule == GemmSchedule::kWgmma;
-  const u32 least = is_wgmma ? 8 : 16, most = is_wgmma ? 256 : 128;
-  return std::clamp(std::bit_ceil(std::min(m, most)), least, most);
+  const GemmScheduleInfo takes = info(schedule);
+  return std::clamp(std::bit_ceil(std::min(m, takes.most_tile_m)), takes.least_tile_m, takes.most_tile_m);
 }
 
 }  // namespace ptxgen

@@ -21,12 +21,7 @@ using testing::take;
 using testing::test_device;
 using testing::to_device;
 using testing::to_host;
-
-ExecutorOptions untuned() {
-  ExecutorOptions options;
-  options.tuned = TuneRecords{};
-  return options;
-}
+using testing::untuned;
 
 Buffer output(u64 values) {
   return take(test_device().allocate(values * sizeof(float), "y"));

@@ -20,14 +20,9 @@ using testing::take;
 using testing::test_device;
 using testing::to_device;
 using testing::to_host;
+using testing::untuned;
 
 constexpr u32 kK = 512, kN = 37;
-
-ExecutorOptions untuned() {
-  ExecutorOptions options;
-  options.tuned = TuneRecords{};
-  return options;
-}
 
 // Weights and up to kRows rows of activations, prepared in every way.
 struct Setup {

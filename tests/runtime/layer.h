@@ -13,6 +13,13 @@
 
 namespace ptxgen::testing {
 
+// The library's own choices, whatever records this machine has.
+inline ExecutorOptions untuned() {
+  ExecutorOptions options;
+  options.tuned = TuneRecords{};
+  return options;
+}
+
 // Valid blocks, and a handle that owns them. They begin `offset` bytes into their buffer.
 inline WeightMatrix random_weights(const Device& device, Format format, u32 n, u32 k, u64 seed,
                                    u64 offset = 0) {

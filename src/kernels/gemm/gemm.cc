@@ -29,7 +29,6 @@ std::string Gemm::name() const {
 absl::Status Gemm::validate() const {
   const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
   const std::string_view chosen = kEnumNames<GemmSchedule>[static_cast<std::size_t>(schedule)];
-  const bool has_rows = schedule == GemmSchedule::kTiled || schedule == GemmSchedule::kDp4a;
   const bool is_mma = schedule == GemmSchedule::kMma, is_wgmma = schedule == GemmSchedule::kWgmma;
   if (a_type == Activations::kQ8_1 && schedule != GemmSchedule::kDp4a)
     return refuse(str_cat("a_type is q8_1 with schedule ", chosen, "; int8 activations belong to dp4a"));
@@ -48,15 +47,17 @@ absl::Status Gemm::validate() const {
     return refuse(
         str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
-  if (tile_m && !is_mma && !is_wgmma && !has_rows)
+  if (tile_m == 0) return absl::OkStatus();
+  const GemmScheduleInfo takes = info(schedule);
+  if (takes.most_tile_m == 0)
     return refuse(
         str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a, mma and wgmma"));
-  if (has_rows && tile_m > 16)
-    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is 1 to 16"));
-  const u32 least = is_wgmma ? 8 : 16, most = is_wgmma ? 256 : 128;
-  if (tile_m && !has_rows && (tile_m < least || tile_m > most || !std::has_single_bit(tile_m)))
-    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", least, " to ",
-                          most, ", a power of two"));
+  if (tile_m < takes.least_tile_m || tile_m > takes.most_tile_m ||
+      (!takes.any_rows && !std::has_single_bit(tile_m))) {
+    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ",
+                          takes.least_tile_m, " to ", takes.most_tile_m,
+                          takes.any_rows ? "" : ", a power of two"));
+  }
   return absl::OkStatus();
 }
 
@@ -72,17 +73,15 @@ LaunchShape Gemm::launch_shape(const Args& args) const {
 }
 
 void Gemm::build(KernelBuilder& b) const {
+  const std::string_view chosen = kEnumNames<GemmSchedule>[static_cast<std::size_t>(schedule)];
+  if (!parts::requires_target(b, chosen, info(schedule).lowest)) return;
   switch (schedule) {
     case GemmSchedule::kTiled:
     case GemmSchedule::kDp4a: return gemm::build_rows(b, *this);
     case GemmSchedule::kWmma:
     case GemmSchedule::kWmmaMultiWarp: return gemm::build_wmma(b, *this);
-    case GemmSchedule::kMma:
-      // cp.async, and mma of f16 by 16
-      if (parts::requires_target(b, "mma", {80, false})) gemm::build_mma(b, *this);
-      return;
-    case GemmSchedule::kWgmma:
-      if (parts::requires_target(b, "wgmma", {90, true})) gemm::build_wgmma(b, *this);
+    case GemmSchedule::kMma: return gemm::build_mma(b, *this);
+    case GemmSchedule::kWgmma: return gemm::build_wgmma(b, *this);
   }
 }
 

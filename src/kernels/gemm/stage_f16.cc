@@ -1,6 +1,7 @@
 // Staging activations as f16: a CTA takes a row, twice. First it finds the largest absolute value, then it
 // scales and converts; a thread takes a step at a time, four values of each quarter of a block.
 
+#include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemm/row_scale.h"
 #include "src/kernels/gemm/stage.h"
 #include "src/kernels/gemm/tensor_order.h"
@@ -12,6 +13,13 @@ namespace {
 constexpr u32 kThreads = 256;
 
 }  // namespace
+
+StagedOrder staged_order(Format format) {
+  return formats::with_format(format, []<class F>(std::type_identity<F>) {
+    constexpr StagedOrder kStaged = gemm::staged_order_of(gemm::kOrder<F>);
+    return kStaged;
+  });
+}
 
 u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i) {
   const gemm::TensorOrder of = gemm::tensor_order(order);

@@ -37,6 +37,14 @@ constexpr TensorOrder tensor_order(StagedOrder order) {
   return {256, 4, 32};
 }
 
+// The staged order of a format's blocks; one that has none does not compile.
+constexpr StagedOrder staged_order_of(const TensorOrder& order) {
+  for (u32 i = 0; i < kEnumNames<StagedOrder>.size(); ++i) {
+    if (tensor_order(static_cast<StagedOrder>(i)) == order) return static_cast<StagedOrder>(i);
+  }
+  throw "blocks that lie otherwise need a StagedOrder of their own";
+}
+
 // Of a slab: steps, octets of a group, and the bytes of a group.
 inline constexpr u32 kSlabSteps = kSlabValues / 16, kSlabOctets = kSlabValues / 8;
 inline constexpr u32 kOctetBytes = kSlabGroupRows * 8 * sizeof(f16);

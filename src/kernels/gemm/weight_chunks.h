@@ -35,8 +35,6 @@ template <class F>
 class WeightChunks {
   static constexpr FormatInfo kInfo = info(F::kFormat);
   static constexpr TensorOrder kOf = kOrder<F>;
-  static_assert(kOf == tensor_order(staged_order(F::kFormat)),
-                "staged activations lie in the format's order");
   static constexpr u32 W = kOf.lane_bytes();
   static constexpr std::size_t kBlockAlign = kInfo.block_bytes % kPiece == 0 ? kPiece : kInfo.alignment;
   using Block = SharedPtr<const parts::Bytes<kInfo.block_bytes>, kBlockAlign>;
