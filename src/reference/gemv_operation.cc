@@ -271,6 +271,35 @@ bool multiplies_int8(Schedule schedule) {
 
 }  // namespace
 
+absl::StatusOr<Arithmetic> arithmetic_of(const KernelType& kernel) {
+  if (const auto* gemv = kernel.get_if<Gemv>()) {
+    const bool int8 = multiplies_int8(gemv->schedule) || gemv->x_type == Activations::kQ8_1;
+    return int8 ? Arithmetic::kInt8 : Arithmetic::kF32;
+  }
+  if (kernel.get_if<BatchedGemv>()) return Arithmetic::kInt8;
+  if (const auto* gemm = kernel.get_if<Gemm>()) {
+    if (gemm->schedule == GemmSchedule::kTiled) return Arithmetic::kF32;
+    return gemm->schedule == GemmSchedule::kDp4a ? Arithmetic::kInt8 : Arithmetic::kF16;
+  }
+  return absl::UnimplementedError(str_cat(kernel->name(), " computes no product of one matrix"));
+}
+
+std::unique_ptr<Operation> product_operation(Format format, u32 n, u32 k, u32 m, Arithmetic arithmetic,
+                                             bool matrix) {
+  const KernelType of_f32 =
+      Gemm{.format = format, .k = k, .n = n, .schedule = GemmSchedule::kTiled, .a_type = Activations::kF32};
+  Products products;
+  products.k = k;
+  products.x = 1;
+  products.m = m;
+  products.int8 = arithmetic == Arithmetic::kInt8;
+  products.half = arithmetic == Arithmetic::kF16;
+  products.matrix = matrix;
+  products.matrices = {{0, 2, format, n}};
+  return std::make_unique<ProductsOperation>(std::move(products),
+                                             of_f32->arguments(std::vector<u64>{0, 0, 0, m}));
+}
+
 std::unique_ptr<Operation> quantize_operation(ArgInfos arguments) {
   return std::make_unique<QuantizeOperation>(std::move(arguments));
 }

@@ -15,4 +15,18 @@ std::unique_ptr<Operation> gemv_operation(const FusedGemv& kernel, ArgInfos argu
 std::unique_ptr<Operation> stage_operation(const StageF16& kernel, ArgInfos arguments, u64 m);
 std::unique_ptr<Operation> gemm_operation(const Gemm& kernel, ArgInfos arguments, u64 m);
 
+// What weights and activations of a product are multiplied in, which decides about its results.
+enum class Arithmetic : u8 {
+  kF32,
+  kInt8,  // activations are quantised first
+  kF16,   // weights and activations are rounded as gemm.h says
+};
+// Of a kernel that computes products of one matrix; another one has none.
+absl::StatusOr<Arithmetic> arithmetic_of(const KernelType& kernel);
+
+// c[m][n] = a[m][k] W^T with arguments weights, a in f32, and c: whatever activations are made of a.
+// `matrix`: within the bound of matrix products.
+std::unique_ptr<Operation> product_operation(Format format, u32 n, u32 k, u32 m, Arithmetic arithmetic,
+                                             bool matrix);
+
 }  // namespace ptxgen::reference

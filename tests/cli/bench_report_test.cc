@@ -175,6 +175,23 @@ TEST_CASE("calls of several sizes are plotted as lines over their bytes", "[cli]
   CHECK(lines[0].attributes.count("stroke-dasharray") == 0);
 }
 
+TEST_CASE("matrix products are plotted as TFLOP/s over their operations", "[cli]") {
+  BenchReport products = two_sizes();
+  products.rows.erase(products.rows.begin() + 2);  // the refused one
+  for (std::size_t i = 0; i < products.rows.size(); ++i) {
+    BenchRow& row = products.rows[i];
+    const u64 m = i < 2 ? 16 : 512;
+    row.bytes = 9437184;  // as many for every m
+    row.constants[0] = {"m", std::to_string(m)};
+    row.operations = 2 * m * 4096 * 4096;
+  }
+  const std::vector<XmlElement> svg = elements(products.svg());
+  REQUIRE(called(svg, "polyline").size() == 2 * 2);  // no floor multiplies anything
+  for (const char* label : {"stream", "warp", "GFLOP of a call", "TFLOP/s"}) labelled(svg, label);
+  products.rows.resize(2);
+  labelled(elements(products.svg()), "microseconds of a call");
+}
+
 TEST_CASE("a plot stays on its page", "[cli]") {
   BenchReport many = two_sizes();
   for (int i = 0; i < 40; ++i) {

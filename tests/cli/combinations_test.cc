@@ -14,11 +14,11 @@ const KernelFamily& dequant() {
 }
 
 std::vector<FieldValues> of(const FieldValues& given, std::string_view shapes = "") {
-  return take(combinations(dequant(), given, shapes));
+  return take(combinations(dequant().name, dequant().fields, given, shapes));
 }
 
 std::string refusal(const FieldValues& given, std::string_view shapes = "") {
-  return std::string(combinations(dequant(), given, shapes).status().message());
+  return std::string(combinations(dequant().name, dequant().fields, given, shapes).status().message());
 }
 
 TEST_CASE("without lists there is one combination", "[cli]") {
@@ -37,6 +37,24 @@ TEST_CASE("lists give all combinations, in the order of the constants", "[cli]")
   CHECK(of({{"k", "all"}}) == std::vector<FieldValues>{{{"k", "all"}}});  // a number; make() refuses it
 }
 
+TEST_CASE("a range is a number and its doubles, and ends where it says", "[cli]") {
+  const auto numbers = [](const std::string& list) {
+    std::vector<std::string> all;
+    for (const FieldValues& values : of({{"n", list}})) all.push_back(values[0].second);
+    return all;
+  };
+  using Numbers = std::vector<std::string>;
+  CHECK(numbers("1..8") == Numbers{"1", "2", "4", "8"});
+  CHECK(numbers("3..13,7") == Numbers{"3", "6", "12", "13", "7"});
+  CHECK(numbers("5..5") == Numbers{"5"});
+  CHECK(numbers("2147483648..4294967295") == Numbers{"2147483648", "4294967295"});
+  for (const std::string part : {"..", "1..", "..8", "8..4", "0..4", "1..x", "1..2..4", "-1..4"}) {
+    CHECK(refusal({{"n", "1," + part}}) ==
+          str_cat("--n has '", part,
+                  "'; a range is a number and one that is not less, as 1..64, which is 1, 2, 4 ... 64"));
+  }
+}
+
 TEST_CASE("shapes stand for n and k", "[cli]") {
   CHECK(of({{"out_type", "f16,bf16"}}, "14336x4096,8x256") ==
         std::vector<FieldValues>{{{"k", "4096"}, {"n", "14336"}, {"out_type", "f16"}},
@@ -49,7 +67,8 @@ TEST_CASE("shapes stand for n and k", "[cli]") {
     CHECK(refusal({}, shape) ==
           str_cat("--shapes has '", shape, "'; give rows x values in a row, as 14336x4096"));
   }
-  CHECK(combinations(*take(find_kernel("copy")), {}, "8x256").status().message() ==
+  const KernelFamily& copy = *take(find_kernel("copy"));
+  CHECK(combinations(copy.name, copy.fields, {}, "8x256").status().message() ==
         "--shapes is given, and copy has no constant 'n'; leave it out");
 }
 

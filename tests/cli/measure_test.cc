@@ -1,9 +1,11 @@
 #include "tools/ptxgen/measure.h"
 
+#include <array>
 #include <set>
 
 #include "tests/support/catch.h"
 #include "tests/support/status.h"
+#include "tools/ptxgen/bench_options.h"
 #include "tools/ptxgen/floor.h"
 #ifdef PTXGEN_FAKE_CUDA
 #include "tests/runtime/fake_driver.h"
@@ -27,6 +29,20 @@ TEST_CASE("calls rotate through one to three gigabytes", "[cli]") {
   CHECK(calls(0) == 1000);
   CHECK(calls(33 * kMega, 4 * kGiga) == 31);  // a quarter of a small device's memory
   CHECK(calls_for(33 * kMega, kGiga, {.calls = 7}) == 7);
+}
+
+TEST_CASE("calls that take long are fewer, unless a number is asked for", "[cli]") {
+  const auto options = [](std::vector<std::string> arguments) {
+    CLI::App app;
+    TimingOptions timing(app, 20);
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+    return std::array<u32, 6>{timing.calls_for(100, 10),  timing.calls_for(100, 1e3),
+                              timing.calls_for(100, 1e5), timing.replays_for(100, 10),
+                              timing.replays_for(4, 3e4), timing.replays_for(4, 1e6)};
+  };
+  CHECK(options({}) == std::array<u32, 6>{100, 50, 4, 20, 8, 3});
+  CHECK(options({"--calls", "100"}) == std::array<u32, 6>{100, 100, 100, 20, 8, 3});
+  CHECK(options({"--replays", "20"}) == std::array<u32, 6>{100, 50, 4, 20, 20, 20});
 }
 
 #ifdef PTXGEN_FAKE_CUDA

@@ -3,10 +3,10 @@
 
 #include "ptxgen/gemm.h"
 #include "tools/ptxgen/arguments.h"
+#include "tools/ptxgen/bench_options.h"
 #include "tools/ptxgen/bench_report.h"
 #include "tools/ptxgen/combinations.h"
 #include "tools/ptxgen/command.h"
-#include "tools/ptxgen/files.h"
 #include "tools/ptxgen/floor.h"
 #include "tools/ptxgen/startup.h"
 
@@ -15,29 +15,29 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), scalars(app), device(app), codegen(app), startup(app), app(app) {
+      : kernel(app, named),
+        scalars(app),
+        timing(app, 20),
+        plot(app),
+        device(app),
+        codegen(app),
+        startup(app),
+        app(app) {
+    add_operation(app, "time products of the executor instead");
     app.add_option("--shapes", shapes, "rows x values in a row, instead of --n and --k: 14336x4096,1024x4096")
         ->type_name("LIST");
-    app.add_option("--calls", rotation.calls,
-                   "calls in one CUDA graph, each on buffers of its own; default: as many as make 1 to 3 GB")
-        ->transform(whole_number(1, 10000))
-        ->type_name("NUMBER");
-    app.add_option("--replays", replays, str_cat("timed replays of the graph; default ", replays))
-        ->transform(whole_number(1, 10000))
-        ->type_name("NUMBER");
     app.add_flag("--plain", plain, "launch without programmatic dependent launch");
-    app.add_option("--plot", plot, "write a plot of the results as SVG")->type_name("FILE");
     app.add_flag("--json", json, "print JSON");
   }
   KernelOptions kernel;
   ScalarOptions scalars;
+  TimingOptions timing;
+  PlotOption plot;
   DeviceOption device;
   CodegenOption codegen;
   StartupOptions startup;
   const CLI::App& app;
-  std::string shapes, plot;
-  RotationOptions rotation;
-  u32 replays = 20;
+  std::string shapes;
   bool plain = false, json = false;
 };
 
@@ -49,7 +49,7 @@ struct Case {
 absl::StatusOr<std::vector<Case>> cases(const Options& options) {
   if (!options.kernel.family().ok()) return options.kernel.family().status();
   const KernelFamily& family = **options.kernel.family();
-  const auto constants = combinations(family, options.kernel.given(), options.shapes);
+  const auto constants = combinations(family.name, family.fields, options.kernel.given(), options.shapes);
   if (!constants.ok()) return constants.status();
   const absl::StatusOr<FieldValues> given = options.scalars.parse();
   if (!given.ok()) return given.status();
@@ -76,7 +76,9 @@ std::string text_of(std::string_view name, const FieldValues& values) {
 class Bench {
  public:
   Bench(KernelCache& cache, const Options& options)
-      : cache_(cache), options_(options), floors_(cache, options.rotation, options.replays) {}
+      : cache_(cache),
+        options_(options),
+        floors_(cache, options.timing.rotation(), options.timing.replays()) {}
 
   absl::StatusOr<BenchRow> row(const KernelType& kernel, const std::vector<u64>& values) {
     const absl::StatusOr<CompiledKernel> compiled = cache_.get(kernel);
@@ -84,7 +86,7 @@ class Bench {
     if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
     const bool dependent = !options_.plain && compiled->generated().waits_for_predecessor;
     absl::StatusOr<BenchRow> row =
-        measure(*compiled, cache_.device(), *workload_, options_.replays, dependent);
+        measure(*compiled, cache_.device(), *workload_, options_.timing.replays(), dependent);
     if (!row.ok()) return row;
     if (const Gemm* gemm = kernel.get_if<Gemm>()) row->operations = 2 * values.back() * gemm->n * gemm->k;
     if (absl::Status s = add_ratios(*row); !s.ok()) return s;
@@ -104,7 +106,7 @@ class Bench {
     if (workload_ && key == key_) return absl::OkStatus();
     workload_.reset();  // its memory is needed
     absl::StatusOr<Workload> prepared =
-        Workload::prepare(cache_.device(), **operation, values, options_.rotation);
+        Workload::prepare(cache_.device(), **operation, values, options_.timing.rotation());
     if (!prepared.ok()) return prepared.status();
     workload_ = *std::move(prepared);
     key_ = std::move(key);
@@ -164,7 +166,7 @@ absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<
   return report;
 }
 
-absl::StatusOr<Outcome> bench(const Options& options) {
+absl::StatusOr<Outcome> bench(Options& options) {
   if (absl::Status s = options.startup.check(); !s.ok()) return s;
   if (options.startup.wanted())
     return measure_startup(options.startup, options.app, options.device, options.json);
@@ -172,33 +174,20 @@ absl::StatusOr<Outcome> bench(const Options& options) {
   if (!codegen.ok()) return codegen.status();
   const absl::StatusOr<std::vector<Case>> all = cases(options);
   if (!all.ok()) return all.status();
-  const absl::StatusOr<Device> device = options.device.open();
+  const absl::StatusOr<Device> device = options.device.open_cuda("timed");
   if (!device.ok()) return device.status();
-  if (device->kind() != DeviceKind::kCuda) {
-    return absl::FailedPreconditionError(str_cat("only a CUDA device can be timed, and this is the ",
-                                                 device->description(), "; choose one with --device cuda"));
-  }
-  std::optional<OutputFile> plot;  // made first: whether it can be is known before the work begins
-  if (!options.plot.empty()) {
-    absl::StatusOr<OutputFile> file = OutputFile::create(options.plot);
-    if (!file.ok()) return file.status();
-    plot.emplace(*std::move(file));
-  }
+  if (absl::Status s = options.plot.open(); !s.ok()) return s;
   KernelCache cache(*device, {.codegen = *codegen});
   const absl::StatusOr<BenchReport> report = report_on(options, *all, cache);
   if (!report.ok()) return report.status();
-  if (plot) {
-    const std::string svg = report->svg();
-    const absl::Span<const std::byte> bytes(reinterpret_cast<const std::byte*>(svg.data()), svg.size());
-    if (absl::Status s = plot->write(bytes); !s.ok()) return s;
-    if (absl::Status s = plot->commit(); !s.ok()) return s;
-  }
+  if (absl::Status s = options.plot.write(report->svg()); !s.ok()) return s;
   return Outcome{options.json ? to_text(report->json()) : report->text()};
 }
 
 }  // namespace
 
 Action declare_bench(CLI::App& app, const NamedKernel& named) {
+  if (named.is_operation()) return declare_product_bench(app);
   auto options = std::make_shared<Options>(app, named);
   return [options] { return bench(*options); };
 }

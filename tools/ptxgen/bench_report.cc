@@ -3,17 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/numbers.h"
-#include "absl/strings/str_format.h"
 
 namespace ptxgen::tool {
 namespace {
-
-Cell rounded(double value, int digits) {
-  return Cell(Json(value), absl::StrFormat("%.*f", digits, value));
-}
-Cell rounded(const std::optional<double>& value, int digits) {
-  return value ? rounded(*value, digits) : Cell(Json());
-}
 
 const char* launch_of(const BenchRow& row) {
   return row.dependent ? "PDL" : "plain";
@@ -57,7 +49,7 @@ Table empty_table(bool copies, bool operations, bool refusals) {
 void add_row(Table& table, const BenchRow& row) {
   if (!row.refused.empty()) {
     std::vector<Cell> cells = {row.kernel, to_json(row.constants)};
-    cells.resize(18, Cell(Json()));
+    cells.resize(table.columns() - 1, Cell(Json()));
     cells.emplace_back(row.refused);
     return table.add(std::move(cells));
   }
@@ -69,6 +61,8 @@ void add_row(Table& table, const BenchRow& row) {
              made.registers, made.static_shared_bytes, made.dynamic_shared_bytes, made.ctas_per_sm,
              made.local_bytes, row.calls, Json()});
 }
+
+}  // namespace
 
 Table table_of(const std::vector<BenchRow>& rows, const std::vector<BenchRow>& more) {
   bool copies = false, operations = false, refusals = false;
@@ -83,18 +77,28 @@ Table table_of(const std::vector<BenchRow>& rows, const std::vector<BenchRow>& m
   return table;
 }
 
-// What tells the row's kernel from the others', "stream, k=4096": the constants that differ between rows,
-// enumerations without their names. `shape`: n and k among them.
-std::string label_of(const BenchRow& row, const std::vector<BenchRow>& rows, bool shape) {
+std::string label_of(const FieldValues& values, const std::vector<FieldValues>& all,
+                     const std::vector<std::string_view>& left_out) {
   std::string label;
-  for (const auto& [name, value] : row.constants) {
-    if (!shape && (name == "n" || name == "k")) continue;
-    const auto other = [&, n = &name, v = &value](const BenchRow& r) {
-      return std::find(r.constants.begin(), r.constants.end(), std::pair(*n, *v)) == r.constants.end();
+  for (const auto& [name, value] : values) {
+    if (std::count(left_out.begin(), left_out.end(), std::string_view(name)) > 0) continue;
+    const auto other = [&, n = &name, v = &value](const FieldValues& others) {
+      return std::find(others.begin(), others.end(), std::pair(*n, *v)) == others.end();
     };
-    if (std::none_of(rows.begin(), rows.end(), other)) continue;
+    if (std::none_of(all.begin(), all.end(), other)) continue;
     str_append(&label, label.empty() ? "" : ", ", is_number(value) ? name + "=" : "", value);
   }
+  return label;
+}
+
+namespace {
+
+// What tells the row's kernel from the others', or its name. `shape`: the extents of a product count too.
+std::string row_label(const BenchRow& row, const std::vector<BenchRow>& rows, bool shape) {
+  std::vector<FieldValues> all;
+  for (const BenchRow& other : rows) all.push_back(other.constants);
+  const std::vector<std::string_view> extents = {"n", "k", "m"};
+  const std::string label = label_of(row.constants, all, shape ? std::vector<std::string_view>() : extents);
   return label.empty() ? row.kernel.substr(0, row.kernel.find(' ')) : label;
 }
 
@@ -109,25 +113,33 @@ std::vector<BenchRow> measured(const std::vector<BenchRow>& rows) {
   return kept;
 }
 
-std::string lines_of(const std::string& title, const std::vector<BenchRow>& rows,
+// What a plot's lines stand over: of products their size, of other kernels their bytes.
+struct Axes {
+  const char *x, *y;
+  double (*x_of)(const BenchRow&);
+  double (*y_of)(const BenchRow&);
+};
+constexpr Axes kByBytes = {"MB of a call", "GB/s",
+                           [](const BenchRow& row) { return static_cast<double>(row.bytes) * 1e-6; },
+                           [](const BenchRow& row) { return row.gigabytes_per_second(); }};
+constexpr Axes kByOperations = {
+    "GFLOP of a call", "TFLOP/s",
+    [](const BenchRow& row) { return static_cast<double>(row.operations) * 1e-9; },
+    [](const BenchRow& row) { return row.teraflops().value_or(0); }};
+
+std::string lines_of(const std::string& title, const Axes& axes, const std::vector<BenchRow>& rows,
                      const std::vector<BenchRow>& floors) {
-  LinePlot plot{title, "MB of a call", "GB/s", {}};
-  const auto add = [&](const std::string& name, const BenchRow& row, bool dashed) {
-    auto series = std::find_if(plot.series.begin(), plot.series.end(),
-                               [&](const Series& s) { return s.name == name && s.dashed == dashed; });
-    if (series == plot.series.end()) series = plot.series.insert(series, Series{name, {}, dashed});
-    series->points.emplace_back(static_cast<double>(row.bytes) * 1e-6, row.gigabytes_per_second());
-  };
-  for (const BenchRow& row : rows) add(label_of(row, rows, false), row, false);
-  for (const BenchRow& floor : floors) add(floor_label(floor), floor, true);
-  for (Series& series : plot.series) std::sort(series.points.begin(), series.points.end());
+  LinePlot plot{title, axes.x, axes.y, {}};
+  for (const BenchRow& row : rows)
+    plot.add(row_label(row, rows, false), false, axes.x_of(row), axes.y_of(row));
+  for (const BenchRow& floor : floors) plot.add(floor_label(floor), true, axes.x_of(floor), axes.y_of(floor));
   return to_svg(plot);
 }
 
 std::string bars_of(const std::string& title, const std::vector<BenchRow>& rows,
                     const std::vector<BenchRow>& floors) {
   BarPlot plot{title, "microseconds of a call", {}};
-  for (const BenchRow& row : rows) plot.bars.push_back({label_of(row, rows, true), row.time.median});
+  for (const BenchRow& row : rows) plot.bars.push_back({row_label(row, rows, true), row.time.median});
   for (const BenchRow& floor : floors) plot.bars.push_back({floor_label(floor), floor.time.median, true});
   return to_svg(plot);
 }
@@ -139,16 +151,20 @@ std::string BenchReport::text() const {
 }
 
 Json BenchReport::json() const {
-  return {{"device", device}, {"rows", table_of(rows, {}).json()}, {"floors", table_of(floors, {}).json()}};
+  return {{"device", device}, {"rows", table_of(rows).json()}, {"floors", table_of(floors).json()}};
 }
 
 std::string BenchReport::svg() const {
   const std::vector<BenchRow> shown = measured(rows);
   const std::string kernel = rows.empty() ? "" : rows[0].kernel.substr(0, rows[0].kernel.find(' '));
   const std::string title = str_cat(kernel, " on ", device);
-  const bool one_size = std::all_of(shown.begin(), shown.end(),
-                                    [&](const BenchRow& row) { return row.bytes == shown[0].bytes; });
-  return one_size ? bars_of(title, shown, floors) : lines_of(title, shown, floors);
+  const bool products =
+      std::all_of(shown.begin(), shown.end(), [](const BenchRow& row) { return row.operations != 0; });
+  const Axes& axes = products ? kByOperations : kByBytes;
+  const bool one_size = std::all_of(
+      shown.begin(), shown.end(), [&](const BenchRow& row) { return axes.x_of(row) == axes.x_of(shown[0]); });
+  if (one_size) return bars_of(title, shown, floors);
+  return lines_of(title, axes, shown, products ? std::vector<BenchRow>() : floors);
 }
 
 }  // namespace ptxgen::tool

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ptxgen/kernels.h"
@@ -41,6 +42,14 @@ struct BenchRow {
   }
 };
 
+// A line for each, those of `more` behind.
+Table table_of(const std::vector<BenchRow>& rows, const std::vector<BenchRow>& more = {});
+
+// What tells `values` from `all`, "stream, k=4096": those that differ between them, of enumerations without
+// their names.
+std::string label_of(const FieldValues& values, const std::vector<FieldValues>& all,
+                     const std::vector<std::string_view>& left_out);
+
 struct BenchReport {
   std::string device;
   std::vector<BenchRow> rows;
@@ -48,8 +57,8 @@ struct BenchReport {
 
   std::string text() const;
   Json json() const;
-  // GB/s over the bytes of a call, a line for each choice of constants; where all calls have as many bytes, a
-  // bar of microseconds for each.
+  // GB/s over the bytes of a call, of matrix products TFLOP/s over their operations, a line for each choice
+  // of constants; where all calls have as many, a bar of microseconds for each.
   std::string svg() const;
 };
 

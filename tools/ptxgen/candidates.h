@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "ptxgen/gemm_variant.h"
 #include "ptxgen/gemv_variant.h"
 
 namespace ptxgen::tool {
@@ -10,5 +11,9 @@ namespace ptxgen::tool {
 // Every legal variant worth a measurement on a device of so many SMs, each once; what the library does by
 // default stands first. Whether the device runs them all is left to compiler and launch.
 std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& by_default, u32 sm_count);
+
+// The same for a matrix product: every schedule with every tile that is not wider than m, and every number of
+// CTAs that share k.
+std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default);
 
 }  // namespace ptxgen::tool

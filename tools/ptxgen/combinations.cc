@@ -26,21 +26,45 @@ absl::Status multiply(std::vector<FieldValues>& combinations, const Choices& cho
   return absl::OkStatus();
 }
 
+// "1..64": 1, 2, 4 ... 64; what is no range stays as it is.
+absl::StatusOr<std::vector<std::string>> expanded(std::string_view option, const std::string& part) {
+  const std::size_t dots = part.find("..");
+  if (dots == part.npos) return std::vector<std::string>{part};
+  u32 first = 0, last = 0;
+  const auto parsed = [](const std::string& text, u32& value) {
+    return ptxgen::detail::parse_integer("", text, value).ok();
+  };
+  if (!parsed(part.substr(0, dots), first) || !parsed(part.substr(dots + 2), last) || first == 0 ||
+      last < first) {
+    return absl::InvalidArgumentError(
+        str_cat(option, " has '", part,
+                "'; a range is a number and one that is not less, as 1..64, which is 1, 2, 4 ... 64"));
+  }
+  std::vector<std::string> values;
+  for (u64 value = first; value < last; value *= 2) values.push_back(str_cat(value));
+  values.push_back(str_cat(last));
+  return values;
+}
+
 absl::StatusOr<Choices> choices_of(std::string_view option, std::string_view name, std::string_view list) {
   const absl::StatusOr<std::vector<std::string>> values = split_list(option, list);
   if (!values.ok()) return values.status();
   Choices choices;
-  for (const std::string& value : *values) choices.push_back({{std::string(name), value}});
+  for (const std::string& part : *values) {
+    const absl::StatusOr<std::vector<std::string>> all = expanded(option, part);
+    if (!all.ok()) return all.status();
+    for (const std::string& value : *all) choices.push_back({{std::string(name), value}});
+  }
   return choices;
 }
 
-absl::StatusOr<Choices> shapes_of(const KernelFamily& family, const FieldValues& given,
-                                  std::string_view shapes) {
+absl::StatusOr<Choices> shapes_of(std::string_view owner, const std::vector<FieldInfo>& fields,
+                                  const FieldValues& given, std::string_view shapes) {
   for (const std::string_view name : {"n", "k"}) {
     const auto is_called = [&](const FieldInfo& field) { return field.name == name; };
-    if (std::none_of(family.fields.begin(), family.fields.end(), is_called)) {
+    if (std::none_of(fields.begin(), fields.end(), is_called)) {
       return absl::InvalidArgumentError(
-          str_cat("--shapes is given, and ", family.name, " has no constant '", name, "'; leave it out"));
+          str_cat("--shapes is given, and ", owner, " has no constant '", name, "'; leave it out"));
     }
     if (std::any_of(given.begin(), given.end(), [&](const auto& value) { return value.first == name; })) {
       return absl::InvalidArgumentError(str_cat("--shapes and --", name, " are both given; leave one out"));
@@ -67,9 +91,9 @@ std::string all_of(const FieldInfo& field) {
 }
 
 // As the kernel's text has them.
-void put_in_order(const KernelFamily& family, FieldValues& values) {
+void put_in_order(const std::vector<FieldInfo>& fields, FieldValues& values) {
   const auto place = [&](std::string_view name) {
-    return std::find_if(family.fields.begin(), family.fields.end(),
+    return std::find_if(fields.begin(), fields.end(),
                         [&](const FieldInfo& field) { return field.name == name; });
   };
   std::sort(values.begin(), values.end(),
@@ -78,15 +102,16 @@ void put_in_order(const KernelFamily& family, FieldValues& values) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<FieldValues>> combinations(const KernelFamily& family, const FieldValues& given,
-                                                      std::string_view shapes) {
+absl::StatusOr<std::vector<FieldValues>> combinations(std::string_view owner,
+                                                      const std::vector<FieldInfo>& fields,
+                                                      const FieldValues& given, std::string_view shapes) {
   std::vector<FieldValues> all = {{}};
   if (!shapes.empty()) {
-    const absl::StatusOr<Choices> choices = shapes_of(family, given, shapes);
+    const absl::StatusOr<Choices> choices = shapes_of(owner, fields, given, shapes);
     if (!choices.ok()) return choices.status();
     if (absl::Status s = multiply(all, *choices); !s.ok()) return s;
   }
-  for (const FieldInfo& field : family.fields) {
+  for (const FieldInfo& field : fields) {
     for (const auto& [name, list] : given) {
       if (std::string_view(name) != field.name) continue;
       const bool every = list == "all" && !field.allowed_values.empty();
@@ -95,7 +120,7 @@ absl::StatusOr<std::vector<FieldValues>> combinations(const KernelFamily& family
       if (absl::Status s = multiply(all, *choices); !s.ok()) return s;
     }
   }
-  for (FieldValues& combination : all) put_in_order(family, combination);
+  for (FieldValues& combination : all) put_in_order(fields, combination);
   return all;
 }
 

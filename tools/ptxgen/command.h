@@ -29,4 +29,8 @@ using Declare = Action(CLI::App& app, const NamedKernel& named);
 Declare declare_cache, declare_pack, declare_list, declare_dump, declare_run, declare_verify, declare_explain,
     declare_bench, declare_tune, declare_devices, declare_emulate;
 
+// The same commands with --operation instead of --kernel.
+Action declare_product_bench(CLI::App& app);
+Action declare_product_verify(CLI::App& app);
+
 }  // namespace ptxgen::tool

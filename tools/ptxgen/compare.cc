@@ -32,8 +32,10 @@ absl::Status upload(const Operation& operation, std::size_t argument, reference:
   });
 }
 
-absl::Status check(const Operation& operation, std::size_t argument, reference::ReadInput read,
-                   const Buffer& buffer, Verified& verified) {
+}  // namespace
+
+absl::Status compare_output(const Operation& operation, std::size_t argument, reference::ReadInput read,
+                            const Buffer& buffer, Verified& verified) {
   Comparison all;
   const absl::Status done =
       for_each_piece(operation, argument, [&](absl::Span<std::byte> piece, u64 offset) -> absl::Status {
@@ -54,6 +56,8 @@ absl::Status check(const Operation& operation, std::size_t argument, reference::
   return absl::OkStatus();
 }
 
+namespace {
+
 absl::StatusOr<Verified> verify_operation(KernelCache& cache, const KernelType& kernel,
                                           const std::vector<u64>& values, const Operation& operation,
                                           reference::ReadInput read) {
@@ -70,7 +74,7 @@ absl::StatusOr<Verified> verify_operation(KernelCache& cache, const KernelType& 
   Verified verified{.ms = *ms};
   for (std::size_t i = 0; i < arguments; ++i) {
     if (!operation.writes(i)) continue;
-    if (absl::Status s = check(operation, i, read, launch->buffer(i), verified); !s.ok()) return s;
+    if (absl::Status s = compare_output(operation, i, read, launch->buffer(i), verified); !s.ok()) return s;
   }
   return verified;
 }

@@ -19,6 +19,10 @@ struct Verified {
   float ms = 0;                 // on the device
 };
 
+// Compares a buffer that holds an output with what the inputs give, and adds to `verified`.
+absl::Status compare_output(const reference::Operation& operation, std::size_t argument,
+                            reference::ReadInput read, const Buffer& buffer, Verified& verified);
+
 // Launches the kernel with these values of its scalars on what `read` gives for its inputs, and compares
 // every output. Each piece of an input is read at least twice, before and after the launch; host memory stays
 // bounded whatever the shape. A kernel that has no reference is refused.

@@ -19,14 +19,14 @@ bool is_buffer(const ArgInfo& argument) {
   return argument.direction != Direction::kScalar;
 }
 
-absl::StatusOr<Graph> record(const CompiledKernel& kernel, const Stream& stream, const Workload& workload,
-                             const LaunchOptions& options) {
+using Record = absl::FunctionRef<absl::Status(u32 call)>;
+
+absl::StatusOr<Graph> graph_of(const Stream& stream, u32 calls, Record record) {
   if (auto begun = stream.begin_capture(); !begun.ok()) return begun;
-  absl::Status launched;
-  for (u32 call = 0; call < workload.calls() && launched.ok(); ++call)
-    launched = kernel.launch(stream, workload.values(call), options);
+  absl::Status recorded;
+  for (u32 call = 0; call < calls && recorded.ok(); ++call) recorded = record(call);
   absl::StatusOr<Graph> graph = stream.end_capture();
-  if (!launched.ok()) return launched;
+  if (!recorded.ok()) return recorded;
   return graph;
 }
 
@@ -91,13 +91,10 @@ absl::Status Workload::add_argument(const Device& device, const reference::Opera
   return stream.synchronize();
 }
 
-absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
-                                  const Workload& workload, u32 replays, bool dependent) {
-  absl::StatusOr<Stream> stream = device.create_stream();
-  if (!stream.ok()) return stream.status();
-  absl::StatusOr<Graph> graph =
-      record(kernel, *stream, workload, {.programmatic_dependent_launch = dependent});
+absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays, Record record) {
+  const absl::StatusOr<Graph> graph = graph_of(stream, calls, record);
   if (!graph.ok()) return graph.status();
+  const Device device = stream.device();
   absl::StatusOr<Event> start = device.create_event(), end = device.create_event();
   if (!start.ok()) return start.status();
   if (!end.ok()) return end.status();
@@ -105,15 +102,24 @@ absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& de
   std::vector<double> microseconds;
   for (u32 replay = 0; replay <= replays; ++replay) {
     for (const absl::Status& status :
-         {start->record(*stream), graph->launch(*stream), end->record(*stream), stream->synchronize()}) {
+         {start->record(stream), graph->launch(stream), end->record(stream), stream.synchronize()}) {
       if (!status.ok()) return status;
     }
     absl::StatusOr<float> milliseconds = end->elapsed_ms_since(*start);
     if (!milliseconds.ok()) return milliseconds.status();
-    if (replay > 0) microseconds.push_back(1e3 * *milliseconds / workload.calls());
+    if (replay > 0) microseconds.push_back(1e3 * *milliseconds / calls);
   }
   std::sort(microseconds.begin(), microseconds.end());
   return Timing{microseconds[microseconds.size() / 2], microseconds.front(), microseconds.back()};
+}
+
+absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
+                                  const Workload& workload, u32 replays, bool dependent) {
+  const absl::StatusOr<Stream> stream = device.create_stream();
+  if (!stream.ok()) return stream.status();
+  return time_calls(*stream, workload.calls(), replays, [&](u32 call) {
+    return kernel.launch(*stream, workload.values(call), {.programmatic_dependent_launch = dependent});
+  });
 }
 
 }  // namespace ptxgen::tool

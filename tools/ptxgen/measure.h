@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "ptxgen/kernel_cache.h"
 #include "src/reference/operation.h"
@@ -52,8 +53,12 @@ struct Timing {
   double median = 0, fastest = 0, slowest = 0;
 };
 
-// Records one call for each of the workload's sets in a graph and replays it, once to warm up and then
-// `replays` times. `dependent`: with programmatic dependent launch.
+// Records `calls` calls from the stream in a graph, each by `record`, and replays it, once to warm up and
+// then `replays` times.
+absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays,
+                                  absl::FunctionRef<absl::Status(u32 call)> record);
+
+// One call of the kernel for each of the workload's sets. `dependent`: with programmatic dependent launch.
 absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
                                   const Workload& workload, u32 replays, bool dependent);
 

@@ -1,6 +1,7 @@
 #include "tools/ptxgen/options.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
@@ -55,13 +56,26 @@ CLI::Validator whole_number(u64 min, u64 max) {
 NamedKernel::NamedKernel(absl::Span<const std::string> arguments)
     : family_(absl::InvalidArgumentError(
           "--kernel is missing; name a kernel, as --kernel q4k_dequant: `ptxgen list` shows all")) {
-  constexpr std::string_view kOption = "--kernel", kWithValue = "--kernel=";
-  for (std::size_t i = 0; i < arguments.size() && !named_; ++i) {
-    const std::string_view argument = arguments[i];
-    named_ = argument.starts_with(kWithValue) || (argument == kOption && i + 1 < arguments.size());
-    if (!named_) continue;
-    family_ = find_kernel(argument == kOption ? arguments[i + 1] : argument.substr(kWithValue.size()));
-  }
+  // What stands behind the option; nothing where it is not given.
+  const auto value_of = [&](std::string_view option) -> std::optional<std::string> {
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      const std::string_view argument = arguments[i];
+      if (argument == option && i + 1 < arguments.size()) return arguments[i + 1];
+      if (argument.starts_with(str_cat(option, "="))) return std::string(argument.substr(option.size() + 1));
+    }
+    return std::nullopt;
+  };
+  operation_ = value_of("--operation").has_value();
+  const std::optional<std::string> kernel = value_of("--kernel");
+  named_ = kernel.has_value();
+  if (kernel) family_ = find_kernel(*kernel);
+}
+
+void add_operation(CLI::App& app, const std::string& meaning) {
+  app.add_option("--operation")
+      ->description(str_cat(meaning, ": gemm or gemv; its options are shown by --help behind it"))
+      ->type_name("NAME")
+      ->expected(1);
 }
 
 KernelOptions::KernelOptions(CLI::App& app, const NamedKernel& named) : named_(named) {
@@ -123,6 +137,13 @@ absl::StatusOr<Device> DeviceOption::open() const {
   const absl::StatusOr<DeviceOptions> options = DeviceOptions::parse(text_);
   if (!options.ok()) return absl::InvalidArgumentError(str_cat("--", options.status().message()));
   return Device::open(*options);
+}
+
+absl::StatusOr<Device> DeviceOption::open_cuda(std::string_view done) const {
+  absl::StatusOr<Device> device = open();
+  if (!device.ok() || device->kind() == DeviceKind::kCuda) return device;
+  return absl::FailedPreconditionError(str_cat("only a CUDA device can be ", done, ", and this is the ",
+                                               device->description(), "; choose one with --device cuda"));
 }
 
 NamedValues::NamedValues(CLI::App& app, const std::string& option, const std::string& value,

@@ -27,19 +27,24 @@ absl::StatusOr<std::vector<std::string>> split_list(std::string_view option, std
 // Accepts decimal numbers from `min` to `max`, for options that are none of a kernel's.
 CLI::Validator whole_number(u64 min, u64 max);
 
-// The kernel that the arguments name. It is found before they are parsed, because its constants are options.
+// The kernel that the arguments name, or that they name an operation of the executor: found before they are
+// parsed, because the options depend on it.
 class NamedKernel {
  public:
   explicit NamedKernel(absl::Span<const std::string> arguments);
 
   bool is_named() const { return named_; }
+  bool is_operation() const { return operation_; }
   // The status says that none was named, or that none is called so.
   const absl::StatusOr<const KernelFamily*>& family() const { return family_; }
 
  private:
-  bool named_ = false;
+  bool named_ = false, operation_ = false;
   absl::StatusOr<const KernelFamily*> family_;
 };
+
+// --operation, for the help of commands without it: with it they have other options.
+void add_operation(CLI::App& app, const std::string& meaning);
 
 // --kernel and the constants of the kernel that it names.
 class KernelOptions {
@@ -83,6 +88,8 @@ class DeviceOption {
   explicit DeviceOption(CLI::App& app);
   // Without the option, the device that PTXGEN_DEVICE asks for.
   absl::StatusOr<Device> open() const;
+  // The same; an emulated one is refused, which cannot be `done` ("timed").
+  absl::StatusOr<Device> open_cuda(std::string_view done) const;
 
  private:
   std::string text_;

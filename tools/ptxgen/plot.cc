@@ -152,6 +152,14 @@ class Area {
 
 }  // namespace
 
+void LinePlot::add(const std::string& name, bool dashed, double x, double y) {
+  auto found = std::find_if(series.begin(), series.end(),
+                            [&](const Series& s) { return s.name == name && s.dashed == dashed; });
+  if (found == series.end()) found = series.insert(found, Series{name, {}, dashed});
+  const std::pair point(x, y);
+  found->points.insert(std::upper_bound(found->points.begin(), found->points.end(), point), point);
+}
+
 std::string to_svg(const LinePlot& plot) {
   constexpr double kLegend = Area::kRight + 20, kLegendLine = 18;
   const double height =

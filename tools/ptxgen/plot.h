@@ -17,6 +17,9 @@ struct Series {
 struct LinePlot {
   std::string title, x_label, y_label;
   std::vector<Series> series;
+
+  // A point of the series of that name, which begins with its first; points may come in any order.
+  void add(const std::string& name, bool dashed, double x, double y);
 };
 std::string to_svg(const LinePlot& plot);
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_format.h"
+
 namespace ptxgen::tool {
 namespace {
 
@@ -46,6 +48,11 @@ std::string Cell::to_string() const {
   if (!text.empty()) return printable(text);
   if (value.is_null()) return "-";
   return value.is_string() ? printable(value.get_ref<const std::string&>()) : value.dump();
+}
+
+Cell rounded(const std::optional<double>& value, int digits) {
+  if (!value) return Json();
+  return {Json(*value), absl::StrFormat("%.*f", digits, *value)};
 }
 
 std::string Table::text(std::string_view indent) const {

@@ -1,6 +1,7 @@
 // Rows that are printed for people and for machines: the same cells as aligned text and as JSON.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -34,12 +35,16 @@ struct Cell {
   std::string text;
 };
 
+// With so many digits behind the point in text, and as it is in JSON; nothing is null.
+Cell rounded(const std::optional<double>& value, int digits);
+
 class Table {
  public:
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
   void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
   bool empty() const { return rows_.empty(); }
+  std::size_t columns() const { return columns_.size(); }
 
   // One line a row below one of titles; numbers are aligned to the right. Each line begins with `indent`.
   std::string text(std::string_view indent = "") const;

@@ -9,14 +9,13 @@
 #include <memory>
 #include <optional>
 
-#include "absl/strings/str_format.h"
 #include "ptxgen/gguf.h"
 #include "tools/ptxgen/arguments.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/compare.h"
 #include "tools/ptxgen/files.h"
 #include "tools/ptxgen/progress.h"
-#include "tools/ptxgen/table.h"
+#include "tools/ptxgen/verify_report.h"
 
 namespace ptxgen::tool {
 namespace {
@@ -25,6 +24,7 @@ struct Options {
   Options(CLI::App& app, const NamedKernel& named)
       : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app), codegen(app) {
     if (!kernel_is_named) app.allow_extras(false);
+    add_operation(app, "verify products of the executor instead");
     gguf_option =
         app.add_option("--gguf", gguf, "verify every quantised tensor of this model")->type_name("FILE");
     tensor_option =
@@ -51,93 +51,6 @@ struct Options {
   CLI::Option *gguf_option, *tensor_option, *seed_option;
   CLI::Option* out_type = nullptr;  // the constant of every tensor's kernel
   bool json = false;
-};
-
-// A line of the table, and what it adds up to.
-class Report {
- public:
-  struct Subject {
-    std::string tensor, format, shape;
-    Json kernel;      // name; null when there is none
-    Json descriptor;  // in full
-  };
-
-  void add(const Subject& subject, const absl::StatusOr<Verified>& verified) {
-    if (!verified.ok()) {
-      ++failed_;
-      const std::string reason(verified.status().message());
-      return add_row(subject, {}, {Json("failed"), "failed: " + reason}, reason);
-    }
-    const bool equal = verified->mismatches == 0;
-    bounded_ |= verified->bounded;
-    ++(equal ? agree_ : differ_);
-    values_ += verified->values;
-    mismatches_ += verified->mismatches;
-    add_row(subject, *verified,
-            equal ? agreement(*verified) : Cell(Json("differs"), "differs: " + verified->difference),
-            verified->difference);
-  }
-  void skip(const Subject& subject, const std::string& reason) {
-    ++skipped_;
-    add_row(subject, {}, {Json("skipped"), "skipped: " + reason}, reason);
-  }
-
-  bool verified() const { return agree_ > 0 && differ_ == 0 && failed_ == 0; }
-  std::string text(const std::string& head, const std::string& tail) const {
-    return str_cat(head, "\n", table_.empty() ? "" : "\n", table_.empty() ? "" : table_.text(), "\n", tail,
-                   "\n");
-  }
-  std::string summary(double seconds) const {
-    std::string line =
-        verified() ? str_cat("verified: all ", agree_, " agree ",
-                             bounded_ ? "bit for bit or within their bounds" : "bit for bit")
-        : agree_ + differ_ + failed_ == 0
-            ? std::string("NOTHING WAS VERIFIED: no quantised tensor that ptxgen has a kernel for")
-            : str_cat("NOT VERIFIED: ", differ_, " differ, ", failed_, " failed, ", agree_, " agree");
-    return str_cat(line, "; ", values_, " values compared, ", mismatches_, " mismatches, ", skipped_,
-                   " skipped, ", absl::StrFormat("%.1f s", seconds));
-  }
-  Json json(const Device& device, double seconds) const {
-    return {{"verified", verified()},
-            {"device", device.description()},
-            {"reason", device.reason()},
-            {"tensors", table_.json()},
-            {"summary",
-             {{"equal", agree_},
-              {"different", differ_},
-              {"failed", failed_},
-              {"skipped", skipped_},
-              {"values", values_},
-              {"mismatches", mismatches_},
-              {"seconds", seconds}}}};
-  }
-
- private:
-  static Cell agreement(const Verified& verified) {
-    if (!verified.bounded) return Cell("equal");
-    return {Json("within bounds"),
-            absl::StrFormat("within bounds (the worst at %.2g of it)", verified.worst)};
-  }
-  void add_row(const Subject& s, const std::optional<Verified>& v, Cell result, const std::string& detail) {
-    table_.add({s.tensor, s.format, s.shape, s.kernel, s.descriptor, v ? Json(v->values) : Json(),
-                v ? Json(v->mismatches) : Json(),
-                v ? Cell(Json(v->ms), absl::StrFormat("%.2f ms", v->ms)) : Cell(Json()), std::move(result),
-                v && v->bounded ? Json(v->worst) : Json(), detail.empty() ? Json() : Json(detail)});
-  }
-
-  Table table_{{{"tensor", "tensor"},
-                {"format", "format"},
-                {"shape", "shape"},
-                {"kernel", "kernel"},
-                {"descriptor", ""},
-                {"values", "values"},
-                {"mismatches", "mismatches"},
-                {"time_ms", "time"},
-                {"result", "result"},
-                {"share_of_bound", ""},
-                {"detail", ""}}};
-  u64 agree_ = 0, differ_ = 0, failed_ = 0, skipped_ = 0, values_ = 0, mismatches_ = 0;
-  bool bounded_ = false;
 };
 
 std::string shape_of(const gguf::Tensor& tensor) {
@@ -169,8 +82,9 @@ absl::StatusOr<KernelType> kernel_for(const gguf::Tensor& tensor, Format format,
 }
 
 void verify_tensor(KernelCache& cache, const gguf::Tensor& tensor, const FieldValues& constants,
-                   Report& report) {
-  Report::Subject subject{std::string(tensor.name), std::string(tensor.type_name), shape_of(tensor), {}, {}};
+                   VerifyReport& report) {
+  VerifyReport::Subject subject{
+      std::string(tensor.name), std::string(tensor.type_name), shape_of(tensor), {}, {}};
   const std::optional<Format> format = tensor.format();
   if (!format) return report.skip(subject, reason_to_skip(tensor));
   const absl::StatusOr<KernelType> kernel = kernel_for(tensor, *format, constants);
@@ -184,7 +98,8 @@ void verify_tensor(KernelCache& cache, const gguf::Tensor& tensor, const FieldVa
   report.add(subject, verify_with(cache, *kernel, (*kernel)->default_arguments(), read_tensor));
 }
 
-absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf::File& file, Report& report) {
+absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf::File& file,
+                         VerifyReport& report) {
   FieldValues constants;
   if (options.out_type->count() > 0) {
     constants.emplace_back(Options::kOutType, options.out_type->as<std::string>());
@@ -212,13 +127,13 @@ absl::Status verify_gguf(const Options& options, KernelCache& cache, const gguf:
   return absl::OkStatus();
 }
 
-absl::Status verify_kernel(const Options& options, KernelCache& cache, Report& report) {
+absl::Status verify_kernel(const Options& options, KernelCache& cache, VerifyReport& report) {
   const absl::StatusOr<KernelType> kernel = options.kernel.kernel();
   if (!kernel.ok()) return kernel.status();
   const absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel);
   if (!values.ok()) return values.status();
-  Report::Subject subject{str_cat("(seed ", options.seed, ")"), "-", "-", (*kernel)->name(),
-                          (*kernel)->text()};
+  VerifyReport::Subject subject{str_cat("(seed ", options.seed, ")"), "-", "-", (*kernel)->name(),
+                                (*kernel)->text()};
   if (const Dequant* dequant = kernel->get_if<Dequant>()) {
     subject.format = std::string(info(dequant->format).ggml_name);
     subject.shape = str_cat(dequant->n, " x ", dequant->k);
@@ -264,23 +179,19 @@ absl::StatusOr<Outcome> verify(const Options& options) {
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  Report report;
+  VerifyReport report("no quantised tensor that ptxgen has a kernel for");
   const absl::Status done =
       file ? verify_gguf(options, cache, *file, report) : verify_kernel(options, cache, report);
   if (!done.ok()) return done;
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   if (!cache.dump_status().ok()) say(str_cat("warning: ", cache.dump_status().message()));
-
-  const int exit_status = report.verified() ? kSuccess : kNotVerified;
-  if (options.json) return Outcome{to_text(report.json(*device, seconds)), exit_status};
-  return Outcome{report.text(str_cat(device->description(), "\n(", printable(device->reason()), ")"),
-                             report.summary(seconds)),
-                 exit_status};
+  return report.outcome(*device, seconds, options.json);
 }
 
 }  // namespace
 
 Action declare_verify(CLI::App& app, const NamedKernel& named) {
+  if (named.is_operation()) return declare_product_verify(app);
   const auto options = std::make_shared<Options>(app, named);
   return [options] { return verify(*options); };
 }

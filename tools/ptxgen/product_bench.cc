@@ -1,0 +1,132 @@
+// ptxgen bench --operation: how long products of the executor take, by every path, beside the mere reading of
+// their weights in the same run.
+#include <memory>
+
+#include "tools/ptxgen/bench_options.h"
+#include "tools/ptxgen/command.h"
+#include "tools/ptxgen/floor.h"
+#include "tools/ptxgen/product_options.h"
+#include "tools/ptxgen/product_report.h"
+#include "tools/ptxgen/progress.h"
+
+namespace ptxgen::tool {
+namespace {
+
+struct Options {
+  explicit Options(CLI::App& app) : products(app), timing(app, 20), plot(app), device(app), codegen(app) {
+    app.add_flag("--plain", plain, "launch without programmatic dependent launch");
+    app.add_flag("--trace", trace, "time each kernel of a call on its own too");
+    app.add_flag("--cliffs", cliffs, "measure m + 1 too, and list where that takes over 20 % longer");
+    app.add_flag("--json", json, "print JSON");
+  }
+  ProductOptions products;
+  TimingOptions timing;
+  PlotOption plot;
+  DeviceOption device;
+  CodegenOption codegen;
+  bool plain = false, trace = false, cliffs = false, json = false;
+};
+
+// Measures rows; consecutive ones with the same weights share their data.
+class ProductBench {
+ public:
+  ProductBench(KernelCache& cache, Stream stream, const Options& options, const std::vector<Product>& all)
+      : options_(options),
+        all_(all),
+        cache_(cache),
+        stream_(std::move(stream)),
+        executor_(cache, {.programmatic_dependent_launch = !options.plain}),
+        floors_(cache, options.timing.rotation(), options.timing.replays()) {}
+
+  absl::StatusOr<ProductRow> row(const Product& product) {
+    constexpr u64 kSeed = 1;
+    const absl::Status ready =
+        data_.prepare(cache_.device(), product.shape, all_, kSeed, options_.timing.rotation());
+    if (!ready.ok()) return ready;
+    absl::StatusOr<ProductRun> run = ProductRun::make(executor_, *data_, product);
+    if (!run.ok()) return run.status();
+    absl::StatusOr<TimedProduct> timed = time_product(stream_, *run, options_.timing);
+    if (!timed.ok()) return timed.status();
+    ProductRow row{.product = product,
+                   .a_type = run->a_type(),
+                   .ran = timed->ran,
+                   .calls = timed->calls,
+                   .time = timed->time,
+                   .prepared = timed->prepared};
+    if (absl::Status s = add_ratios(row); !s.ok()) return s;
+    if (!options_.trace) return row;
+    absl::StatusOr<std::vector<Phase>> phases =
+        time_phases(stream_, cache_, product, *run, *timed, options_.timing, options_.plain);
+    if (!phases.ok()) return phases.status();
+    row.phases = *std::move(phases);
+    return row;
+  }
+
+  std::vector<BenchRow> floors() const { return floors_.rows(); }
+
+ private:
+  absl::Status add_ratios(ProductRow& row) {
+    for (const bool dependent : {false, true}) {
+      const auto floor = floors_.read(row.weight_bytes(), dependent);
+      if (!floor.ok()) return floor.status();
+      if (*floor) (dependent ? row.over_read_dependent : row.over_read) = row.time.median / **floor;
+    }
+    return absl::OkStatus();
+  }
+
+  const Options& options_;
+  const std::vector<Product>& all_;
+  KernelCache& cache_;
+  const Stream stream_;
+  Executor executor_;
+  Floors floors_;
+  ProductStock data_;
+};
+
+absl::StatusOr<ProductReport> report_on(const Options& options, const std::vector<Product>& all,
+                                        KernelCache& cache) {
+  absl::StatusOr<Stream> stream = cache.device().create_stream();
+  if (!stream.ok()) return stream.status();
+  ProductReport report{.device = cache.device().description()};
+  ProductBench bench(cache, *std::move(stream), options, all);
+  ProgressBar progress(all.size());
+  absl::Status first_refusal;
+  bool any = false;
+  for (const Product& product : all) {
+    progress.show_at(str_cat(text_of_fields(product.shape), " ", product.path.to_string()));
+    absl::StatusOr<ProductRow> row = bench.row(product);
+    if (absl::Status s = cache.device().health(); !s.ok()) return s;
+    progress.advance(1);
+    any |= row.ok();
+    first_refusal.Update(row.status());
+    if (!row.ok()) row = ProductRow{.product = product, .refused = std::string(row.status().message())};
+    report.rows.push_back(*std::move(row));
+  }
+  if (!any) return first_refusal;
+  report.floors = bench.floors();
+  return report;
+}
+
+absl::StatusOr<Outcome> bench(Options& options) {
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<std::vector<Product>> all = options.products.products(options.cliffs);
+  if (!all.ok()) return all.status();
+  const absl::StatusOr<Device> device = options.device.open_cuda("timed");
+  if (!device.ok()) return device.status();
+  if (absl::Status s = options.plot.open(); !s.ok()) return s;
+  KernelCache cache(*device, {.codegen = *codegen});
+  const absl::StatusOr<ProductReport> report = report_on(options, *all, cache);
+  if (!report.ok()) return report.status();
+  if (absl::Status s = options.plot.write(report->svg()); !s.ok()) return s;
+  return Outcome{options.json ? to_text(report->json()) : report->text()};
+}
+
+}  // namespace
+
+Action declare_product_bench(CLI::App& app) {
+  auto options = std::make_shared<Options>(app);
+  return [options] { return bench(*options); };
+}
+
+}  // namespace ptxgen::tool

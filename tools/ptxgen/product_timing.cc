@@ -1,0 +1,112 @@
+#include "tools/ptxgen/product_timing.h"
+
+#include <algorithm>
+
+#include "src/reference/operation.h"
+#include "tools/ptxgen/kernel_list.h"
+
+namespace ptxgen::tool {
+namespace {
+
+absl::StatusOr<Timing> time(const Stream& stream, ProductRun& run, bool prepare, u32 calls, u32 replays) {
+  return time_calls(stream, calls, replays, [&](u32 call) -> absl::Status {
+    if (prepare) {
+      if (absl::Status s = run.prepare(stream); !s.ok()) return s;
+    }
+    return run.multiply(stream, call).status();
+  });
+}
+
+// Runs the call with the weights of each: what an executor compiles and keeps is made at the first use, and
+// never while a stream is recorded.
+absl::StatusOr<GemmReport> warm_up(const Stream& stream, ProductRun& run, u32 calls) {
+  if (absl::Status s = run.prepare(stream); !s.ok()) return s;
+  absl::StatusOr<GemmReport> first = run.multiply(stream, 0);
+  if (!first.ok()) return first;
+  for (u32 call = 1; call < calls; ++call) {
+    const absl::StatusOr<GemmReport> other = run.multiply(stream, call);
+    if (!other.ok()) return other.status();
+    if (other->path == first->path) continue;
+    return absl::FailedPreconditionError(
+        str_cat("of ", calls, " calls, each with its own weights, the first took path ", first->path,
+                " and number ", call + 1, " ", other->path, ": ", other->reason, "; give fewer --calls"));
+  }
+  if (absl::Status s = stream.synchronize(); !s.ok()) return s;
+  return first;
+}
+
+// The rows of a that each kernel of the call took, as the executor deals them.
+u32 rows_of(const KernelType& kernel, u32 left) {
+  if (kernel.get_if<Gemv>()) return 1;
+  if (const auto* batched = kernel.get_if<BatchedGemv>()) return std::min(left, batched->max_m);
+  return left;
+}
+
+absl::StatusOr<Phase> time_phase(KernelCache& cache, const KernelType& kernel, u32 m,
+                                 const TimingOptions& options, bool plain) {
+  std::vector<u64> values = kernel->default_arguments();
+  if (!kernel.get_if<Gemv>()) values.back() = m;
+  const auto operation = reference::operation_of(kernel, values);
+  if (!operation.ok()) return operation.status();
+  const absl::StatusOr<CompiledKernel> compiled = cache.get(kernel);
+  if (!compiled.ok()) return compiled.status();
+  const absl::StatusOr<Workload> workload =
+      Workload::prepare(cache.device(), **operation, values, options.rotation());
+  if (!workload.ok()) return workload.status();
+  const bool dependent =
+      !plain && compiled->generated().waits_for_predecessor && cache.device().target().supports(kHopper);
+  const absl::StatusOr<Timing> time =
+      time_calls(*compiled, cache.device(), *workload, options.replays(), dependent);
+  if (!time.ok()) return time.status();
+  return Phase{kernel->text(), time->median};
+}
+
+}  // namespace
+
+absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run,
+                                          const TimingOptions& options) {
+  absl::StatusOr<GemmReport> ran = warm_up(stream, run, 1);
+  if (!ran.ok()) return ran.status();
+  const absl::StatusOr<Timing> alone = time(stream, run, true, 1, 1);
+  if (!alone.ok()) return alone.status();
+  const u32 calls = options.calls_for(run.calls(), alone->median);
+  const u32 replays = options.replays_for(calls, alone->median);
+  ran = warm_up(stream, run, calls);
+  if (!ran.ok()) return ran.status();
+  TimedProduct timed{.ran = *std::move(ran), .calls = calls};
+  const absl::StatusOr<Timing> whole = time(stream, run, true, calls, replays);
+  if (!whole.ok()) return whole.status();
+  timed.time = *whole;
+  if (!run.prepares()) return timed;
+  const absl::StatusOr<Timing> prepared = time(stream, run, false, calls, replays);
+  if (!prepared.ok()) return prepared.status();
+  timed.prepared = prepared->median;
+  return timed;
+}
+
+absl::StatusOr<std::vector<Phase>> time_phases(const Stream& stream, KernelCache& cache,
+                                               const Product& product, ProductRun& run,
+                                               const TimedProduct& timed, const TimingOptions& options,
+                                               bool plain) {
+  std::vector<Phase> phases;
+  if (run.prepares()) {
+    const absl::StatusOr<Timing> preparation =
+        time_calls(stream, timed.calls, options.replays(), [&](u32) { return run.prepare(stream); });
+    if (!preparation.ok()) return preparation.status();
+    phases.push_back(
+        {str_cat("prepare activations ", detail::field_text(run.a_type())), preparation->median});
+  }
+  u32 left = product.shape.m;
+  for (const std::string& text : timed.ran.kernels) {
+    const absl::StatusOr<KernelType> kernel = parse_kernel(text);
+    if (!kernel.ok()) return kernel.status();
+    const u32 rows = rows_of(*kernel, left);
+    absl::StatusOr<Phase> phase = time_phase(cache, *kernel, rows, options, plain);
+    if (!phase.ok()) return phase.status();
+    phases.push_back(*std::move(phase));
+    if (kernel->get_if<Gemv>() || kernel->get_if<BatchedGemv>()) left -= rows;
+  }
+  return phases;
+}
+
+}  // namespace ptxgen::tool
