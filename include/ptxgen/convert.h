@@ -15,7 +15,8 @@ enum class ConvertScale : u8 {
   kValue,   // the argument `factor`
   kFactor,  // *factors, in device memory
   kDevice,  // to e4m3: 448 / *absmax, at most the largest f32; *scale becomes *absmax / 448. Both are 1 where
-            // *absmax is 0, and NaN where it is NaN
+            // *absmax is 0, and NaN where it is NaN. To f16: the power of two, at most 2^126, that brings
+            // *absmax into [2^14, 2^15); *scale becomes its inverse. Both are 1 where *absmax is not finite
 };
 template <>
 inline constexpr std::array<std::string_view, 4> kEnumNames<ConvertScale> = {"none", "value", "factor",

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "ptxgen/convert.h"
+#include "src/kernels/gemm/row_scale.h"
 #include "src/kernels/parts/dependence.h"
 #include "src/kernels/parts/elements.h"
 #include "src/kernels/parts/reduce.h"
@@ -25,13 +26,22 @@ Reg<f32> factor_of(const Reg<f32>& absmax) {
   return selp(k.constant<f32>(1.f), finite, absmax == 0.f);
 }
 
+// What values are multiplied with, and what their products are.
+gemm::RowScale scale_of(ElementType to, const Reg<f32>& absmax) {
+  if (to == ElementType::kF16) return gemm::row_scale(bitcast<u32>(absmax));
+  KernelBuilder& k = *absmax.kernel();
+  const Reg<f32> factor = factor_of(absmax);
+  return {factor, selp(k.constant<f32>(1.f), div_rn(absmax, kLargestE4m3), absmax == 0.f)};
+}
+
 }  // namespace
 
 absl::Status Convert::validate() const {
-  if (scale != ConvertScale::kDevice || to == ElementType::kE4m3) return absl::OkStatus();
+  if (scale != ConvertScale::kDevice || to == ElementType::kE4m3 || to == ElementType::kF16)
+    return absl::OkStatus();
   return absl::InvalidArgumentError(str_cat("to is ", detail::field_text(to),
-                                            " and scale device, which fits values into e4m3; convert to ",
-                                            "e4m3, or choose another scale"));
+                                            " and scale device, which fits values into e4m3 and f16; ",
+                                            "convert to one of them, or choose another scale"));
 }
 
 LaunchShape Convert::launch_shape(const Args& args) const {
@@ -51,10 +61,9 @@ void Convert::build(KernelBuilder& k) const {
   if (scale == ConvertScale::kValue) factor = k.param(&Args::factor);
   if (scale == ConvertScale::kFactor) factor = ld_global(k.param(&Args::factors));
   if (scale == ConvertScale::kDevice) {
-    const Reg<f32> absmax = ld_global(k.param(&Args::absmax));
-    factor = factor_of(absmax);
-    const Reg<f32> inverse = selp(k.constant<f32>(1.f), div_rn(absmax, kLargestE4m3), absmax == 0.f);
-    k.if_((k.ctaid_x() | k.tid_x()) == 0u, [&] { st_global(k.param(&Args::scale), inverse); });
+    const gemm::RowScale scale = scale_of(to, ld_global(k.param(&Args::absmax)));
+    factor = scale.factor;
+    k.if_((k.ctaid_x() | k.tid_x()) == 0u, [&] { st_global(k.param(&Args::scale), scale.inverse); });
   }
   const auto scaled = [&](const Reg<f32>& value) { return factor ? value * *factor : value; };
   parts::for_units(

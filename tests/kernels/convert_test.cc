@@ -156,9 +156,37 @@ TEST_CASE("the largest of all goes on from what was found, and NaN is larger tha
   CHECK(std::isnan(found(0)));
 }
 
-TEST_CASE("a scale by the device is for e4m3", "[kernels][convert]") {
-  CHECK(Convert{.to = ElementType::kF16, .scale = ConvertScale::kDevice}.validate().message() ==
-        "to is f16 and scale device, which fits values into e4m3; convert to e4m3, or choose another scale");
+TEST_CASE("to f16 by a power of two that no value overflows with", "[kernels][convert][device]") {
+  struct Case {
+    float absmax, scale;
+    std::vector<float> values;
+    std::vector<u16> f16;
+  };
+  const Case cases[] = {
+      {0, 0x1p-126f, {0.f, -0.f}, {0x0000, 0x8000}},
+      {1, 0x1p-14f, {1.f, -1.f, 0.5f, 0x1p-28f}, {0x7400, 0xf400, 0x7000, 0x0400}},
+      {1e5f, 4, {1e5f, -1e5f, 4.f}, {0x761a, 0xf61a, 0x3c00}},
+      {1e-40f, 0x1p-126f, {1e-40f}, {0x205b}},
+      {0x1.fffffep127f, 0x1p113f, {0x1.fffffep127f, 0x1p127f}, {0x7800, 0x7400}},
+      {kInf, 1, {1.f, kInf}, {0x3c00, 0x7c00}},
+      {kNan, 1, {1.f}, {0x3c00}},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.absmax);
+    LaunchData launch = launch_of({.to = ElementType::kF16, .scale = ConvertScale::kDevice}, c.values.size());
+    launch.inputs[kSrc] = bytes_of(c.values);
+    launch.inputs[kAbsmax] = bytes_of(std::vector<float>{c.absmax});
+    check(launch);
+    const auto outputs = run(launch);
+    CHECK(as<float>(outputs[kScale])[0] == c.scale);
+    CHECK(as<u16>(outputs[kDst]) == c.f16);
+  }
+}
+
+TEST_CASE("a scale by the device is for e4m3 and f16", "[kernels][convert]") {
+  CHECK(Convert{.to = ElementType::kBf16, .scale = ConvertScale::kDevice}.validate().message() ==
+        "to is bf16 and scale device, which fits values into e4m3 and f16; convert to one of them, or choose "
+        "another scale");
 }
 
 // Hidden, since it takes a GPU a minute and the emulator hours.
