@@ -36,6 +36,7 @@ namespace internal {
 class DeviceState;
 struct ModuleState;
 struct FunctionState;
+struct DeviceAccess;
 }  // namespace internal
 
 enum class DeviceKind : std::uint8_t { kCuda, kEmulator };
@@ -165,6 +166,7 @@ class PTXGEN_API Device {
   friend class Module;
   friend class Function;
   friend class KernelCache;
+  friend struct internal::DeviceAccess;
   std::shared_ptr<internal::DeviceState> state_;
 };
 

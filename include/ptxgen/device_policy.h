@@ -25,6 +25,7 @@ struct GemvChoice {
 struct GemmChoice {
   GemmVariant variant;
   std::string reason;  // why this one: a line
+  bool asked = false;  // by the call, the executor or the environment
 };
 
 // Chosen for all products by an engine and by the user.
@@ -54,6 +55,12 @@ class PTXGEN_API DevicePolicy {
   // narrower, and shared by a cluster, where there would be too few tiles for the device.
   absl::StatusOr<GemmChoice> choose(const GemmShape& shape, bool aligned,
                                     const std::optional<GemmVariant>& call = {}) const;
+  // The kernel of choice for it, whatever is asked for.
+  absl::StatusOr<GemmChoice> fused(const GemmShape& shape, bool aligned) const;
+  // Every variant that such a product can be asked for on this device: the schedules that take its
+  // activations and weights, with tiles as choose() gives them, and the paths of cuBLASLt, whether the
+  // library is there or not.
+  std::vector<GemmVariant> gemm_variants(const GemmShape& shape, bool aligned) const;
   // Whether the call, the executor or the environment asks for a variant of matrix products.
   bool asks_for_gemm(const std::optional<GemmVariant>& call) const {
     return call || gemm_overrides_.executor || gemm_overrides_.environment;
@@ -66,6 +73,7 @@ class PTXGEN_API DevicePolicy {
   // Whose plan it is: "stream ... measured on 132 SMs".
   std::string shipped_reason() const;
 
+  const DeviceProperties& device() const { return device_; }
   // A line for each record that does not count, with the reason.
   const std::vector<std::string>& ignored() const { return ignored_; }
 
@@ -79,6 +87,8 @@ class PTXGEN_API DevicePolicy {
   u32 sms() const;
   GemmVariant with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const;
   absl::StatusOr<GemmVariant> fitted(const GemmShape& shape, bool aligned, GemmVariant variant) const;
+  absl::Status takes(GemmPath path, Activations a_type) const;
+  absl::StatusOr<GemmChoice> tuned(const GemmShape& shape, bool aligned) const;
   absl::StatusOr<GemmChoice> shipped(const GemmShape& shape, bool aligned) const;
   absl::Status has_shared(const LaunchShape& shape) const;
   template <class D>
@@ -89,6 +99,7 @@ class PTXGEN_API DevicePolicy {
   const GemvOverrides overrides_;
   const GemmOverrides gemm_overrides_;
   std::vector<TuneRecord> records_;
+  std::vector<GemmTuneRecord> gemm_records_;
   std::vector<std::string> ignored_;
 };
 

@@ -1,6 +1,6 @@
 // Every environment variable that ptxgen reads. All of them have a counterpart in an options struct,
-// which wins. None changes a result, but that kernels differ in the rounding of theirs (PTXGEN_GEMM,
-// PTXGEN_GEMV).
+// which wins. None changes a result, but that kernels and libraries differ in the rounding of theirs
+// (PTXGEN_COPIES_MAX_BYTES, PTXGEN_CUBLASLT_LIBRARY, PTXGEN_GEMM, PTXGEN_GEMV).
 #pragma once
 
 #include <array>
@@ -28,6 +28,10 @@ inline constexpr EnvironmentVariable kDevice = {"PTXGEN_DEVICE", "auto, cuda, cu
                                                 "the device that Device::open() opens"};
 inline constexpr EnvironmentVariable kLibcuda = {"PTXGEN_LIBCUDA", "a file name or path", "libcuda.so.1",
                                                  "the CUDA driver library to open"};
+inline constexpr EnvironmentVariable kCublasLt = {
+    "PTXGEN_CUBLASLT_LIBRARY", "a file name or path",
+    "the first of libcublasLt.so.13 and libcublasLt.so.12 that is found",
+    "the cuBLASLt library behind the paths sgemm, hgemm, dequant_hgemm and fp8 of matrix products"};
 inline constexpr EnvironmentVariable kDump = {
     "PTXGEN_DUMP", "a folder", "(nothing is written)",
     "where PTX, descriptor and ptxas log of every kernel used are written"};
@@ -53,8 +57,12 @@ inline constexpr EnvironmentVariable kIsolate = {
     "PTXGEN_ISOLATE", "0, 1, or the path of ptxgen-isolate", "0",
     "1 compiles and first loads each kernel in a process of its own, which a crash of the driver costs"};
 
+inline constexpr EnvironmentVariable kCopiesMaxBytes = {
+    "PTXGEN_COPIES_MAX_BYTES", "bytes, or as 256M or 4G; 0 keeps none", "half of the device's memory",
+    "what the copies of weights that an executor keeps, as f16 or e4m3, may have together"};
 inline constexpr EnvironmentVariable kGemm = {
-    "PTXGEN_GEMM", "a schedule, with its constants where wanted: \"mma tile_m=64\"",
+    "PTXGEN_GEMM",
+    "a schedule, with its constants where wanted: \"mma tile_m=64\"; or sgemm, hgemm, dequant_hgemm, fp8",
     "the choice of the executor",
     "the kernel of the matrix products of executors, in place of the one of their policy"};
 inline constexpr EnvironmentVariable kGemv = {
@@ -71,6 +79,7 @@ inline constexpr EnvironmentVariable kLlvmLibrary = {
 inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kDevice,
     kLibcuda,
+    kCublasLt,
     kDump,
     kPtxas,
     kEmulatorThreads,
@@ -79,6 +88,7 @@ inline constexpr auto kAll = std::to_array<EnvironmentVariable>({
     kCacheShared,
     kCacheMaxBytes,
     kIsolate,
+    kCopiesMaxBytes,
     kGemm,
     kGemv,
     kLlvmLibrary,
@@ -94,6 +104,7 @@ absl::StatusOr<std::uint32_t> emulator_threads();
 absl::StatusOr<Target> emulator_target();
 absl::StatusOr<bool> cache_shared();
 absl::StatusOr<std::uint64_t> cache_max_bytes();
+absl::StatusOr<std::optional<std::uint64_t>> copies_max_bytes();  // nothing: the default
 
 // Reads a number of bytes, as a plain number or with K, M or G (2^10, 2^20, 2^30) behind it.
 std::optional<std::uint64_t> parse_bytes(std::string_view text);

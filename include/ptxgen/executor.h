@@ -41,28 +41,31 @@ class PTXGEN_API WeightMatrix {
   u64 address() const { return address_; }
   u64 bytes() const;
   bool aligned() const { return address_ % 16 == 0; }
+  // The same for all copies of this handle, and for no other matrix's: what an executor keeps for a matrix is
+  // found by it.
+  const std::shared_ptr<const void>& identity() const { return identity_; }
 
  private:
-  WeightMatrix(Format format, u32 n, u32 k, u64 address, std::shared_ptr<const Buffer> owner)
-      : format_(format), n_(n), k_(k), address_(address), owner_(std::move(owner)) {}
+  WeightMatrix(Format format, u32 n, u32 k, u64 address);
 
   Format format_;
   u32 n_, k_;
   u64 address_;
+  std::shared_ptr<const void> identity_;
   std::shared_ptr<const Buffer> owner_;  // nothing: borrowed
 };
 
-// Activations prepared once for several products: as int8 (BlockQ8_1), or as f16 (StageF16) for matrix
-// products. They are what x was when prepare_activations() ran on its stream, whatever becomes of x
-// afterwards: what a product reads is decided by the handle alone, never by an address. Not for use by
-// several threads at once.
+// Activations prepared once for several products: as int8 (BlockQ8_1), or for matrix products as f16
+// (StageF16), as rows of f16 for the paths hgemm and dequant_hgemm, or as e4m3 for fp8. They are what x was
+// when prepare_activations() ran on its stream, whatever becomes of x afterwards: what a product reads is
+// decided by the handle alone, never by an address. Not for use by several threads at once.
 class PTXGEN_API PreparedActivations {
  public:
   u32 k() const { return k_; }
   u32 max_m() const { return max_m_; }
   u32 m() const { return m_; }  // rows that were prepared last; 0 before the first time
   Activations type() const { return type_; }
-  StagedOrder order() const { return order_; }  // of f16
+  StagedOrder order() const { return order_; }  // of type f16
 
  private:
   friend class Executor;
@@ -98,9 +101,10 @@ struct GemvReport {
 };
 
 struct GemmReport {
-  std::string path;                  // "wgmma tile_m=64"; of few rows what gemv_batch() reports
+  std::string path;                  // "wgmma tile_m=64", "hgemm"; of few rows what gemv_batch() reports
   std::string reason;                // why
-  std::vector<std::string> kernels;  // the descriptor of each launch, in order
+  std::vector<std::string> kernels;  // the descriptor of each launch, in order; "cublaslt m=... n=... k=..."
+  u64 scratch_bytes = 0;             // of the executor's, that the call wrote to
 };
 
 // Wishes of one call.
@@ -127,6 +131,12 @@ struct ExecutorOptions {
   std::optional<GemvVariant> gemv = {};  // for every product that does not ask for another; fused ones have
                                          // schedule stream alone, and take no notice
   std::optional<GemmVariant> gemm = {};  // for every matrix product that does not ask for another
+  // The library behind the paths of cuBLASLt; empty: PTXGEN_CUBLASLT_LIBRARY, else the first of
+  // libcublasLt.so.13 and .12 that is found.
+  std::string cublaslt = {};
+  // What the copies of weights that its paths hgemm and fp8 keep may have together; nothing:
+  // PTXGEN_COPIES_MAX_BYTES, else half of the device's memory.
+  std::optional<u64> copies_max_bytes = {};
   std::optional<TuneRecords> tuned =
       {};  // nothing: those in the cache directory; an emulated device has none
   CacheDirectoryOptions directory = {};
@@ -187,19 +197,27 @@ class PTXGEN_API Executor {
   absl::StatusOr<GemvReport> fused(const Stream& stream, const FusedProducts& products,
                                    const ProductInput& x);
 
-  // c[m][n] = a[m][k] W^T, for any m; of int8 activations the first m rows, of f16 all. m = 0 launches
-  // nothing. Up to kMostGemvRows rows that are not staged it is gemv_batch(). Activations staged in the order
-  // of the weights' format have the fastest kernels.
+  // c[m][n] = a[m][k] W^T, for any m; of prepared activations the first m rows, of staged f16 all. m = 0
+  // launches nothing. Up to kMostGemvRows rows that are not staged it is gemv_batch(). Activations staged in
+  // the order of the weights' format have the fastest kernels.
   absl::StatusOr<GemmReport> gemm(const Stream& stream, const WeightMatrix& weights, const ProductInput& a,
                                   u32 m, DevicePtr<f32> c, const GemmCall& call = {});
 
-  // Room for max_m rows of k values, as int8, or as f16 for weights of that order (staged_order());
-  // allocates.
+  // Room for max_m rows of k values, as int8, as f16 for weights of that order (staged_order()), or as
+  // f16_rows or e4m3; allocates.
   absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m) const;
   absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m, StagedOrder order) const;
+  absl::StatusOr<PreparedActivations> make_activations(u32 k, u32 max_m, Activations type) const;
   // Quantises or stages x[m][k], f32, on the stream; products with them belong on the same, or behind it.
   absl::Status prepare_activations(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
                                    PreparedActivations& into);
+
+  // Makes ready what a path of cuBLASLt needs of these weights, and waits for it: of hgemm and fp8 the copy,
+  // of hgemm and dequant_hgemm the knowledge that f16 has their values. The first product does it otherwise,
+  // but none that is recorded. Weights that are written anew have their copies released first.
+  absl::Status prepare_weights(const Stream& stream, const WeightMatrix& weights, GemmPath path);
+  // Frees their copies, when the products that read them are done. Graphs that do must not run again.
+  void release_weights(const WeightMatrix& weights);
 
   // Or why PTXGEN_GEMV or PTXGEN_GEMM cannot be read, with which every product is refused.
   const absl::StatusOr<DevicePolicy>& policy() const;

@@ -127,7 +127,8 @@ struct PTXGEN_API Gemm {
         field("k", &Gemm::k, "values in a row", &Gemm::k_bounds),
         field("n", &Gemm::n, "rows of weights", {1, 1u << 28}),
         field("schedule", &Gemm::schedule, "who multiplies what with what"),
-        field("a_type", &Gemm::a_type, "type of the activations"),
+        field("a_type", &Gemm::a_type, "type of the activations",
+              between(Activations::kF32, Activations::kF16)),
         optional_field("tile_m", &Gemm::tile_m,
                        "rows of a in a CTA; tiled, dp4a: 1 to 16, 8 where left out; mma: 16 to 128, wgmma: 8 "
                        "to 256, powers of two, 64 where left out",

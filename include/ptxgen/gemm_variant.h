@@ -1,6 +1,9 @@
 // How a matrix product can be computed: its shape, and what is left to choose.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <bit>
 #include <string>
 #include <string_view>
 
@@ -30,19 +33,33 @@ struct PTXGEN_API GemmShape {
   bool operator==(const GemmShape& other) const { return equal_fields(*this, other); }
 };
 
-// What decides, beside the shape, about the kernel. Written as "wgmma tile_m=64", "tiled".
+// Who multiplies: a kernel that reads the blocks as they are, or cuBLASLt what the blocks are dequantised to.
+enum class GemmPath : u8 {
+  kFused,  // a kernel of GemmVariant::schedule
+  kSgemm,  // f32 throughout; weights are dequantised in each call, a part at a time that stays in the L2
+  kHgemm,  // f16 weights and activations, f32 sums; the executor keeps a copy of the weights
+  kDequantHgemm,  // the same without a copy: dequantised in each call, as for sgemm
+  kFp8,           // e4m3 weights and activations, f32 sums; the executor keeps a copy of the weights
+};
+template <>
+inline constexpr std::array<std::string_view, 5> kEnumNames<GemmPath> = {"fused", "sgemm", "hgemm",
+                                                                         "dequant_hgemm", "fp8"};
+
+// What decides, beside the shape, about how it is computed. Written as "wgmma tile_m=64", "tiled", "hgemm".
 struct PTXGEN_API GemmVariant {
-  GemmSchedule schedule = GemmSchedule::kMma;
+  GemmSchedule schedule = GemmSchedule::kMma;  // this and the tiles belong to path fused
   u32 tile_m = 0;
   u32 tile_n = 0;
   u32 split_k = 0;
+  GemmPath path = GemmPath::kFused;
 
   static constexpr auto fields() {
     return std::tuple(
         field("schedule", &GemmVariant::schedule, "who multiplies what with what"),
         optional_field("tile_m", &GemmVariant::tile_m, "rows of a in a CTA", {1, 256}),
         optional_field("tile_n", &GemmVariant::tile_n, "rows of weights in a CTA", {32, 128, 32}),
-        optional_field("split_k", &GemmVariant::split_k, "CTAs that share k", {2, 8}));
+        optional_field("split_k", &GemmVariant::split_k, "CTAs that share k", {2, 8}),
+        fixed_field("path", &GemmVariant::path));
   }
   bool operator==(const GemmVariant& other) const { return equal_fields(*this, other); }
 
@@ -51,7 +68,13 @@ struct PTXGEN_API GemmVariant {
   std::string to_string() const;
 };
 
-// The kernel. m is its argument; whether such a kernel exists is left to its validate().
+// One m stands for all whose kernel is chosen alike: tiles grow with it, and then their number.
+constexpr u32 bucket_rows(u32 m) {
+  constexpr u32 kFewest = 8, kMost = 65536;
+  return std::clamp(std::bit_ceil(std::min(m, kMost)), kFewest, kMost);
+}
+
+// The kernel of path fused. m is its argument; whether such a kernel exists is left to its validate().
 PTXGEN_API Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant);
 
 // The narrowest tile of schedule mma or wgmma that holds m rows, at most its widest.

@@ -71,9 +71,13 @@ enum class Activations : u8 {
   kF32,   // as they are; schedules on int8 quantise them first, in the same kernel
   kQ8_1,  // BlockQ8_1, quantised by an earlier kernel
   kF16,   // for Gemm: staged by an earlier kernel (gemm.h, StageF16)
+  // For the paths of cuBLASLt (gemm_variant.h), row after row, and all with one scale:
+  kF16Rows,
+  kE4m3,
 };
 template <>
-inline constexpr std::array<std::string_view, 3> kEnumNames<Activations> = {"f32", "q8_1", "f16"};
+inline constexpr std::array<std::string_view, 5> kEnumNames<Activations> = {"f32", "q8_1", "f16", "f16_rows",
+                                                                            "e4m3"};
 
 // The bytes of k activations, f32 or q8_1.
 constexpr u64 activation_bytes(Activations type, u32 k) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -73,6 +74,10 @@ class Backend {
   virtual absl::Status allow_non_portable_cluster(Handle function) = 0;
   virtual absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                               const LaunchOptions& options, Handle stream) = 0;
+
+  // Does work that a library gives to the stream: at once, with the device's context current; on an emulated
+  // device where the stream does it, so that each launch of a graph does it anew.
+  virtual absl::Status enqueue(Handle stream, std::function<absl::Status()> work) = 0;
 
   virtual absl::Status begin_capture(Handle stream) = 0;
   virtual absl::StatusOr<Handle> end_capture(Handle stream) = 0;  // a graph ready to launch

@@ -131,6 +131,12 @@ class CudaBackend final : public Backend {
   absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                       const LaunchOptions& options, Handle stream) override;
 
+  absl::Status enqueue(Handle, std::function<absl::Status()> work) override {
+    const Current current(*this);
+    if (current.result() != CUDA_SUCCESS) return check(current.result(), "making the context current");
+    return work();
+  }
+
   absl::Status begin_capture(Handle stream) override {
     return call("beginning to record a stream", driver_.cuStreamBeginCapture_v2, as_stream(stream),
                 CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);

@@ -17,10 +17,12 @@ namespace ptxgen::internal {
 
 // What was decided about a product: nothing of it changes afterwards.
 struct Decision {
-  CompiledKernel kernel;
-  u32 rows;        // of x that it takes at once; 0: any number
-  bool dependent;  // launched before its predecessor has ended
+  std::optional<CompiledKernel> kernel;  // nothing: a library multiplies
+  u32 rows;                              // of x that it takes at once; 0: any number
+  bool dependent;                        // launched before its predecessor has ended
   std::string path, reason, name;
+  GemmPath library = GemmPath::kFused;  // the path, where a library multiplies
+  bool asked = false;                   // somebody asks for that path
 };
 using DecisionPtr = std::shared_ptr<const Decision>;
 
@@ -55,11 +57,12 @@ struct GemmKey {
   GemmShape shape;
   bool aligned;
   std::optional<GemmVariant> call;
+  bool fused = false;  // by a kernel, whatever is asked for
 
   bool operator==(const GemmKey&) const = default;
   template <class H>
   friend H AbslHashValue(H state, const GemmKey& key) {
-    return H::combine(std::move(state), hash_fields(key.shape), key.aligned,
+    return H::combine(std::move(state), hash_fields(key.shape), key.aligned, key.fused,
                       key.call ? hash_fields(*key.call) : 0);
   }
 };

@@ -59,13 +59,17 @@ DevicePolicy::DevicePolicy(const DeviceProperties& device, GemvOverrides overrid
       overrides_(std::move(overrides)),
       gemm_overrides_(std::move(gemm_overrides)),
       ignored_(records.ignored) {
-  for (const TuneRecord& record : records.records) {
-    if (absl::Status s = record.belongs_to(device); s.ok()) {
-      records_.push_back(record);
-    } else {
-      ignored_.push_back(str_cat(text_of_fields(record.shape), ": ", s.message()));
+  const auto sort = [&](const auto& given, auto& counting) {
+    for (const auto& record : given) {
+      if (absl::Status s = record.belongs_to(device); s.ok()) {
+        counting.push_back(record);
+      } else {
+        ignored_.push_back(str_cat(text_of_fields(record.shape), ": ", s.message()));
+      }
     }
-  }
+  };
+  sort(records.records, records_);
+  sort(records.gemms, gemm_records_);
 }
 
 absl::StatusOr<GemvChoice> DevicePolicy::choose(const GemvShape& shape, bool aligned,

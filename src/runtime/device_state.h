@@ -27,6 +27,7 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   // A call that a driver forbids to a thread that records a stream, and that would end the recording with an
   // error.
   absl::Status refuse_while_recording(absl::string_view doing) const;
+  bool this_thread_records() const;
 
   // Ends an object's life, now or, for a thread that is recording, when its recordings have ended.
   void release(std::function<void(Backend&)> end);
@@ -35,8 +36,6 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   absl::StatusOr<Handle> end_capture(Handle stream);
 
  private:
-  bool this_thread_records() const;
-
   const std::unique_ptr<Backend> backend_;
   const std::string description_, reason_;
 
@@ -44,6 +43,11 @@ class DeviceState : public std::enable_shared_from_this<DeviceState> {
   mutable std::mutex mutex_;  // guards the two below; ThreadSanitizer sees through it, unlike an absl::Mutex
   std::vector<std::thread::id> recorders_;  // one entry a recording
   std::vector<std::pair<std::thread::id, std::function<void(Backend&)>>> released_;
+};
+
+// A device's state, for what of the runtime is no class of device.h.
+struct DeviceAccess {
+  static const std::shared_ptr<DeviceState>& state(const Device& device) { return device.state_; }
 };
 
 }  // namespace ptxgen::internal

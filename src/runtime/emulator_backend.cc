@@ -103,6 +103,8 @@ class EmulatorBackend final : public Backend {
   absl::Status launch(Handle function, const LaunchShape& shape, absl::Span<const KernelArg> args,
                       const LaunchOptions& options, Handle stream) override;
 
+  absl::Status enqueue(Handle stream, Work work) override { return submit(stream, std::move(work)); }
+
   absl::Status begin_capture(Handle stream) override;
   absl::StatusOr<Handle> end_capture(Handle stream) override;
   absl::Status launch_graph(Handle graph, Handle stream) override;

@@ -83,4 +83,11 @@ absl::StatusOr<std::uint64_t> cache_max_bytes() {
   return *bytes;
 }
 
+absl::StatusOr<std::optional<std::uint64_t>> copies_max_bytes() {
+  const std::string value = text(kCopiesMaxBytes);
+  const std::optional<std::uint64_t> bytes = parse_bytes(value);
+  if (!value.empty() && !bytes.has_value()) return refuse(kCopiesMaxBytes, value);
+  return value.empty() ? std::nullopt : bytes;
+}
+
 }  // namespace ptxgen::env

@@ -81,7 +81,8 @@ absl::StatusOr<DevicePolicy> make_policy(const Device& device, const ExecutorOpt
 Executor::State::State(KernelCache& c, const ExecutorOptions& options)
     : cache(c),
       policy(make_policy(c.device(), options)),
-      dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)) {}
+      dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)),
+      library(c, options.cublaslt, options.copies_max_bytes, dependent) {}
 
 Executor::Executor(KernelCache& cache, const ExecutorOptions& options)
     : state_(std::make_unique<State>(cache, options)) {}
@@ -128,25 +129,32 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
 absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
   if (DecisionPtr found = gemms.find(key)) return found;
   if (!policy.ok()) return policy.status();
-  const absl::StatusOr<GemmChoice> choice = policy->choose(key.shape, key.aligned, key.call);
+  const absl::StatusOr<GemmChoice> choice =
+      key.fused ? policy->fused(key.shape, key.aligned) : policy->choose(key.shape, key.aligned, key.call);
   if (!choice.ok()) return choice.status();
+  const GemmPath path = choice->variant.path;
+  if (path != GemmPath::kFused) {
+    return gemms.add(key, std::make_shared<const Decision>(
+                              Decision{{}, 0, false, "", choice->reason, "", path, choice->asked}));
+  }
   absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, choice->variant)));
   if (!kernel.ok()) return unprepared(kernel.status());
   return gemms.add(key, decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason));
 }
 
 absl::Status Executor::State::check(const PreparedActivations& prepared, const WeightMatrix& weights, u32 m,
-                                    bool takes_f16) const {
+                                    bool for_gemm) const {
   if (prepared.k() != weights.k() || prepared.m() < m) {
     return absl::InvalidArgumentError(str_cat("prepared activations have ", prepared.m(), " rows of ",
                                               prepared.k(), " values; the product takes ", m, " of ",
                                               weights.k(), ": prepare_activations() first"));
   }
-  if (prepared.type() != Activations::kF16) return absl::OkStatus();
-  if (!takes_f16) {
-    return absl::InvalidArgumentError(
-        "the activations are prepared as f16, which gemm() takes; prepare them as q8_1 for gemv()");
+  if (prepared.type() != Activations::kQ8_1 && !for_gemm) {
+    return absl::InvalidArgumentError(str_cat("the activations are prepared as ",
+                                              detail::field_text(prepared.type()),
+                                              ", which gemm() takes; prepare them as q8_1 for gemv()"));
   }
+  if (prepared.type() != Activations::kF16) return absl::OkStatus();
   if (prepared.m() != m) {  // fewer rows would lie otherwise
     return absl::InvalidArgumentError(str_cat("m is ", m, ", and the activations were staged with ",
                                               prepared.m(), " rows; as f16 they serve all of them only"));
@@ -181,7 +189,7 @@ absl::StatusOr<GemvReport> Executor::gemv_batch(const Stream& stream, const Weig
     const u32 rows = std::min(left, decision.rows);
     std::array<u64, 4> values = {weights.address(), begin + done * row_bytes,
                                  y.address + u64{done} * weights.n() * sizeof(f32), rows};
-    const std::size_t count = decision.kernel.descriptor().num_arguments();  // m is one where it may vary
+    const std::size_t count = decision.kernel->descriptor().num_arguments();  // m is one where it may vary
     if (absl::Status s = state_->launch(decision, stream, ArgValues(values).first(count)); !s.ok()) return s;
     add_to(report, decision);
     done += rows;
@@ -221,21 +229,6 @@ absl::Status check(const FusedProducts& products) {
   return absl::OkStatus();
 }
 
-// Nothing but several products of the same vector.
-bool only_products(const FusedGemv& fused) {
-  return fused.norm == Norm::kNone && fused.combine == Combine::kNone && fused.residual == Residual::kNone;
-}
-
-std::vector<GemvShape> shapes_of(const FusedGemv& fused) {
-  std::vector<GemvShape> shapes;
-  const std::pair<Format, u32> matrices[] = {
-      {fused.format, fused.n}, {fused.format_b, fused.n_b}, {fused.format_c, fused.n_c}};
-  for (const auto& [format, n] : matrices) {
-    if (n) shapes.push_back({format, n, fused.k, 1, fused.x_type});
-  }
-  return shapes;
-}
-
 }  // namespace
 
 absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProducts& products,
@@ -249,7 +242,7 @@ absl::StatusOr<GemvReport> Executor::fused(const Stream& stream, const FusedProd
   const bool aligned = std::all_of(w.begin(), w.end(), [](const WeightMatrix& m) { return m.aligned(); });
   const FusedKey key = {fused_product(products, prepared ? Activations::kQ8_1 : Activations::kF32), aligned};
   if (!state_->policy.ok()) return state_->policy.status();
-  if (!state_->fused.find(key) && !key.product.plan.ctas && only_products(key.product)) {
+  if (!state_->fused.find(key) && !key.product.plan.ctas && internal::only_products(key.product)) {
     const absl::StatusOr<FusedGemv> planned = state_->policy->plan(key.product, aligned);
     if (!planned.ok()) return state_->one_by_one(*this, stream, products, x, planned.status());
   }
@@ -283,115 +276,6 @@ absl::StatusOr<GemvReport> Executor::State::one_by_one(Executor& executor, const
   }
   report.reason = str_cat("one after the other: ", why.message(), "; ", report.reason);
   return report;
-}
-
-// ---- prepare()
-
-namespace {
-
-// Everything that one Preparation needs.
-struct Needed {
-  std::vector<ShapeKey> shapes;
-  std::vector<FusedKey> fused;
-  std::vector<GemmKey> gemms;
-  std::vector<KernelType> kernels;
-  absl::Status status;
-};
-
-void need_shape(const DevicePolicy& policy, GemvShape shape, const Preparation& wanted, Needed& needed) {
-  const u32 m = shape.m;
-  for (shape.m = 1; needed.status.ok(); shape.m *= 2) {
-    const absl::StatusOr<GemvChoice> choice = policy.choose(shape, wanted.aligned, wanted.variant);
-    needed.status.Update(choice.status());
-    if (!choice.ok()) return;
-    GemvShape rows = shape;
-    rows.m = choice->rows;
-    needed.kernels.push_back(kernel_of(rows, choice->variant));
-    needed.shapes.push_back({shape, wanted.aligned, wanted.variant});
-    if (shape.m >= std::min(m, kMostGemvRows)) return;
-  }
-}
-
-void need_fused(const DevicePolicy& policy, const FusedGemv& fused, const Preparation& wanted,
-                Needed& needed) {
-  const absl::StatusOr<FusedGemv> planned = policy.plan(fused, wanted.aligned);
-  if (planned.ok()) {
-    needed.kernels.push_back(*planned);
-    needed.fused.push_back({fused, wanted.aligned});
-  } else if (only_products(fused) && !fused.plan.ctas) {
-    for (const GemvShape& shape : shapes_of(fused)) need_shape(policy, shape, wanted, needed);
-  } else {
-    needed.status = planned.status();
-  }
-}
-
-// What gemm() runs for any m up to shape.m: a kernel for every tile, and for few rows those of gemv_batch().
-void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
-  const u32 most = internal::bucket_rows(shape.m);
-  u32 rows = internal::bucket_rows(1);
-  if (internal::runs_as_gemv(policy, shape.a_type, 1, wanted.gemm_variant)) {
-    const u32 few = std::min(shape.m, kMostGemvRows);
-    need_shape(policy, {shape.format, shape.n, shape.k, few, shape.a_type}, wanted, needed);
-    rows = 2 * kMostGemvRows;
-  }
-  for (; needed.status.ok() && rows <= most; rows *= 2) {
-    shape.m = rows;
-    const absl::StatusOr<GemmChoice> choice = policy.choose(shape, wanted.aligned, wanted.gemm_variant);
-    needed.status.Update(choice.status());
-    if (!choice.ok()) return;
-    needed.kernels.push_back(kernel_of(shape, choice->variant));
-    needed.gemms.push_back({shape, wanted.aligned, wanted.gemm_variant});
-  }
-}
-
-Needed needed_for(const DevicePolicy& policy, const Preparation& wanted) {
-  Needed needed;
-  if (const auto* shape = std::get_if<GemvShape>(&wanted.product)) {
-    need_shape(policy, *shape, wanted, needed);
-  } else if (const auto* fused = std::get_if<FusedGemv>(&wanted.product)) {
-    need_fused(policy, *fused, wanted, needed);
-  } else if (const auto* gemm = std::get_if<GemmShape>(&wanted.product)) {
-    need_gemm(policy, *gemm, wanted, needed);
-  } else if (const auto* stage = std::get_if<StageF16>(&wanted.product)) {
-    needed.kernels.push_back(*stage);
-  } else {
-    needed.kernels.push_back(std::get<QuantizeQ8_1>(wanted.product));
-  }
-  if (!needed.status.ok()) needed.kernels.clear();
-  return needed;
-}
-
-}  // namespace
-
-absl::StatusOr<std::vector<KernelType>> kernels_of(const DevicePolicy& policy, const Preparation& product) {
-  Needed needed = needed_for(policy, product);
-  if (!needed.status.ok()) return needed.status;
-  return std::move(needed.kernels);
-}
-
-std::vector<absl::Status> Executor::prepare(absl::Span<const Preparation> products,
-                                            const PrepareOptions& options) {
-  State& state = *state_;
-  if (!state.policy.ok()) return std::vector<absl::Status>(products.size(), state.policy.status());
-  std::vector<Needed> all;
-  std::vector<KernelType> kernels;
-  for (const Preparation& product : products) {
-    all.push_back(needed_for(*state.policy, product));
-    kernels.insert(kernels.end(), all.back().kernels.begin(), all.back().kernels.end());
-  }
-  const std::vector<absl::Status> compiled = state.cache.prepare(kernels, options);
-  std::vector<absl::Status> statuses;
-  auto next = compiled.begin();
-  for (Needed& needed : all) {
-    for (std::size_t i = 0; i < needed.kernels.size(); ++i) needed.status.Update(*next++);
-    if (needed.status.ok()) {
-      for (const ShapeKey& key : needed.shapes) needed.status.Update(state.decide(key).status());
-      for (const FusedKey& key : needed.fused) needed.status.Update(state.decide(key).status());
-      for (const GemmKey& key : needed.gemms) needed.status.Update(state.decide(key).status());
-    }
-    statuses.push_back(std::move(needed.status));
-  }
-  return statuses;
 }
 
 }  // namespace ptxgen

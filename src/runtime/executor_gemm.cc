@@ -1,4 +1,7 @@
 // Matrix products, and activations that are prepared for several.
+#include <optional>
+
+#include "ptxgen/kernels.h"
 #include "src/runtime/executor_state.h"
 
 namespace ptxgen {
@@ -6,6 +9,55 @@ namespace ptxgen {
 using internal::Decision;
 using internal::DecisionPtr;
 using internal::GemmKey;
+
+namespace {
+
+// What is taken in place of a path that cannot be had; nothing: the product is refused.
+std::optional<GemmPath> in_place_of(GemmPath path, const absl::Status& why) {
+  if (absl::IsOutOfRange(why)) return GemmPath::kSgemm;  // weights beyond f16
+  if (!absl::IsResourceExhausted(why) && !absl::IsUnimplemented(why)) return std::nullopt;
+  const bool keeps_copy = path == GemmPath::kHgemm || path == GemmPath::kFp8;
+  return keeps_copy ? GemmPath::kDequantHgemm : GemmPath::kFused;
+}
+
+// Whether a path reads such activations.
+bool reads(GemmPath path, Activations type) {
+  return type == Activations::kF32 || (type == Activations::kF16Rows && path == GemmPath::kDequantHgemm);
+}
+
+}  // namespace
+
+absl::StatusOr<GemmReport> Executor::State::by_kernel(const Stream& stream,
+                                                      const internal::LibraryProduct& product,
+                                                      const Decision& decision) const {
+  std::array<u64, 4> values = {product.weights.address(), product.a, product.c, product.m};
+  if (absl::Status s = launch(decision, stream, values); !s.ok()) return s;
+  return GemmReport{decision.path, decision.reason, {decision.name}};
+}
+
+absl::StatusOr<GemmReport> Executor::State::by_library(const Stream& stream, internal::LibraryProduct product,
+                                                       const GemmKey& key, const Decision& decision) {
+  product.path = decision.library;
+  std::string reason = decision.reason;
+  while (product.path != GemmPath::kFused) {
+    absl::StatusOr<GemmReport> report = library.run(stream, product);
+    if (report.ok()) {
+      report->reason = std::move(reason);
+      return report;
+    }
+    std::optional<GemmPath> next = in_place_of(product.path, report.status());
+    if (!next && !decision.asked) next = GemmPath::kFused;
+    if (!next || !reads(*next, product.a_type)) return report;
+    str_append(&reason, "; ", detail::field_text(product.path),
+               " cannot be had: ", report.status().message());
+    product.path = *next;
+  }
+  const absl::StatusOr<DecisionPtr> instead = decide(GemmKey{key.shape, key.aligned, {}, true});
+  if (!instead.ok()) return instead.status();
+  absl::StatusOr<GemmReport> report = by_kernel(stream, product, **instead);
+  if (report.ok()) report->reason = str_cat(reason, "; ", report->reason);
+  return report;
+}
 
 absl::StatusOr<GemmReport> Executor::gemm(const Stream& stream, const WeightMatrix& weights,
                                           const ProductInput& a, u32 m, DevicePtr<f32> c,
@@ -23,14 +75,22 @@ absl::StatusOr<GemmReport> Executor::gemm(const Stream& stream, const WeightMatr
     return GemmReport{std::move(few->path), str_cat("m is at most ", kMostGemvRows, ": ", few->reason),
                       std::move(few->kernels)};
   }
-  const GemmShape shape = {weights.format(), weights.n(), weights.k(), internal::bucket_rows(m), type};
-  const absl::StatusOr<DecisionPtr> decided = state_->decide(GemmKey{shape, weights.aligned(), call.variant});
+  const GemmShape shape = {weights.format(), weights.n(), weights.k(), bucket_rows(m), type};
+  const GemmKey key = {shape, weights.aligned(), call.variant};
+  const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
   if (!decided.ok()) return decided.status();
-  const Decision& decision = **decided;
-  std::array<u64, 4> values = {weights.address(), prepared ? prepared->data_.address() : a.address_,
-                               c.address, m};
-  if (absl::Status s = state_->launch(decision, stream, values); !s.ok()) return s;
-  return GemmReport{decision.path, decision.reason, {decision.name}};
+  const internal::LibraryProduct product = {
+      GemmPath::kFused, weights, type, prepared ? prepared->data_.address() : a.address_, m, c.address};
+  if ((*decided)->kernel) return state_->by_kernel(stream, product, **decided);
+  return state_->by_library(stream, product, key, **decided);
+}
+
+absl::Status Executor::prepare_weights(const Stream& stream, const WeightMatrix& weights, GemmPath path) {
+  return state_->library.prepare_weights(stream, weights, path);
+}
+
+void Executor::release_weights(const WeightMatrix& weights) {
+  state_->library.release_weights(weights);
 }
 
 absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m) const {
@@ -51,12 +111,35 @@ absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m,
   return PreparedActivations(k, max_m, Activations::kF16, order, *std::move(data));
 }
 
+absl::StatusOr<PreparedActivations> Executor::make_activations(u32 k, u32 max_m, Activations type) const {
+  if (type == Activations::kQ8_1) return make_activations(k, max_m);
+  if (type != Activations::kF16Rows && type != Activations::kE4m3) {
+    return absl::InvalidArgumentError(str_cat("activations of type ", detail::field_text(type),
+                                              type == Activations::kF16
+                                                  ? " have an order: give it in place of the type"
+                                                  : " are not prepared; give them as they are"));
+  }
+  const Dequant rows = {.format = Format::kQ8_0, .k = k};  // what all formats have in common
+  if (absl::Status s = check_fields(rows); !s.ok()) return s;
+  absl::StatusOr<Buffer> data =
+      state_->cache.device().allocate(internal::scaled_rows_bytes(type, k, max_m), "activations");
+  if (!data.ok()) return data.status();
+  return PreparedActivations(k, max_m, type, {}, *std::move(data));
+}
+
 absl::Status Executor::prepare_activations(const Stream& stream, DevicePtr<const f32, 16> x, u32 m,
                                            PreparedActivations& into) {
   into.m_ = 0;  // whatever goes wrong, nothing takes the old ones for these
   if (m > into.max_m_) {
     return absl::InvalidArgumentError(
         str_cat("m is ", m, "; these activations have room for ", into.max_m_, " rows"));
+  }
+  if (into.type_ == Activations::kF16Rows || into.type_ == Activations::kE4m3) {
+    std::vector<std::string> kernels;
+    const absl::Status scaled = state_->library.scale_rows(stream, x.address, u64{m} * into.k_, into.type_,
+                                                           into.data_.address(), kernels);
+    if (scaled.ok()) into.m_ = m;
+    return scaled;
   }
   const KernelType type = into.type_ == Activations::kF16 ? KernelType(StageF16{into.k_, into.order_})
                                                           : KernelType(QuantizeQ8_1{into.k_});

@@ -1,33 +1,26 @@
 // What an executor is made of.
 #pragma once
 
-#include <algorithm>
-#include <bit>
-
 #include "ptxgen/executor.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/decisions.h"
+#include "src/runtime/library_products.h"
+#include "src/runtime/unprepared.h"
 
 namespace ptxgen {
 namespace internal {
 
-// The refusal of a kernel that a recording would have to compile says what to do.
-inline absl::Status unprepared(const absl::Status& status) {
-  if (!absl::IsFailedPrecondition(status)) return status;
-  return absl::FailedPreconditionError(str_cat(status.message(), ", with Executor::prepare()"));
-}
-
 // Whether a matrix product of so few rows is one of gemv_batch(): unless somebody asks for another, or the
-// activations are f16.
+// activations are of a type that it does not take.
 inline bool runs_as_gemv(const DevicePolicy& policy, Activations a_type, u32 m,
                          const std::optional<GemmVariant>& call) {
-  return a_type != Activations::kF16 && m <= kMostGemvRows && !policy.asks_for_gemm(call);
+  const bool reads = a_type == Activations::kF32 || a_type == Activations::kQ8_1;
+  return reads && m <= kMostGemvRows && !policy.asks_for_gemm(call);
 }
 
-// One m stands for all whose kernel is chosen alike: tiles grow with it, and then their number.
-inline u32 bucket_rows(u32 m) {
-  constexpr u32 kFewest = 8, kMost = 65536;
-  return std::clamp(std::bit_ceil(std::min(m, kMost)), kFewest, kMost);
+// Nothing but several products of the same vector.
+inline bool only_products(const FusedGemv& fused) {
+  return fused.norm == Norm::kNone && fused.combine == Combine::kNone && fused.residual == Residual::kNone;
 }
 
 }  // namespace internal
@@ -40,11 +33,17 @@ struct Executor::State {
   absl::StatusOr<internal::DecisionPtr> decide(const internal::GemmKey& key);
   internal::DecisionPtr decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
 
+  // A matrix product by a path of cuBLASLt, or where that cannot be had by another: the report says why.
+  absl::StatusOr<GemmReport> by_library(const Stream& stream, internal::LibraryProduct product,
+                                        const internal::GemmKey& key, const internal::Decision& decision);
+  absl::StatusOr<GemmReport> by_kernel(const Stream& stream, const internal::LibraryProduct& product,
+                                       const internal::Decision& decision) const;
+
   // Whether a product of m rows can have them.
   absl::Status check(const PreparedActivations& prepared, const WeightMatrix& weights, u32 m,
-                     bool takes_f16) const;
+                     bool for_gemm) const;
   absl::Status launch(const internal::Decision& decision, const Stream& stream, ArgValues values) const {
-    return decision.kernel.launch(stream, values, {.programmatic_dependent_launch = decision.dependent});
+    return decision.kernel->launch(stream, values, {.programmatic_dependent_launch = decision.dependent});
   }
   absl::StatusOr<GemvReport> one_by_one(Executor& executor, const Stream& stream,
                                         const FusedProducts& products, const ProductInput& x,
@@ -56,6 +55,7 @@ struct Executor::State {
   internal::Decisions<internal::ShapeKey> shapes;
   internal::Decisions<internal::FusedKey> fused;
   internal::Decisions<internal::GemmKey> gemms;
+  internal::LibraryProducts library;
 };
 
 }  // namespace ptxgen

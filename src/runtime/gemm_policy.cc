@@ -1,5 +1,6 @@
 // The policy of matrix products.
 #include <algorithm>
+#include <initializer_list>
 
 #include "ptxgen/device_policy.h"
 #include "ptxgen/environment.h"
@@ -15,9 +16,34 @@ std::vector<GemmSchedule> shipped_order(Activations a_type) {
   switch (a_type) {
     case Activations::kF16: return {GemmSchedule::kWgmma, GemmSchedule::kMma};
     case Activations::kQ8_1: return {GemmSchedule::kDp4a};
-    case Activations::kF32: break;
+    case Activations::kF32: return {GemmSchedule::kMma, GemmSchedule::kWmmaMultiWarp};
+    case Activations::kF16Rows:
+    case Activations::kE4m3: break;
   }
-  return {GemmSchedule::kMma, GemmSchedule::kWmmaMultiWarp};
+  return {};
+}
+
+// From how many rows on a path of cuBLASLt is faster than the kernels, which round as it does, on a device
+// with so many SMs. The first that holds counts. Path fp8, which rounds more, is for those who ask.
+struct Crossover {
+  std::string_view where;
+  u32 sm, sm_count;
+  Activations a_type;
+  u32 least_m;  // m counts as the next power of two
+  GemmPath path;
+
+  bool holds_for(const DeviceProperties& device, const GemmShape& shape) const {
+    return device.kind == DeviceKind::kCuda && device.target.sm == sm && device.sm_count == sm_count &&
+           shape.a_type == a_type && shape.m >= least_m;
+  }
+};
+constexpr Crossover kCrossovers[] = {
+    // f32 activations are converted once; `mma` converts them once a tile of weights.
+    {"an H200", 90, 132, Activations::kF32, 512, GemmPath::kDequantHgemm},
+};
+
+bool is_one_of(Activations type, std::initializer_list<Activations> types) {
+  return std::find(types.begin(), types.end(), type) != types.end();
 }
 
 }  // namespace
@@ -45,6 +71,10 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant v
 // what it needs.
 absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool aligned,
                                                  GemmVariant variant) const {
+  if (variant.path != GemmPath::kFused) {
+    if (absl::Status s = takes(variant.path, shape.a_type); !s.ok()) return s;
+    return variant;
+  }
   const std::string name = detail::field_text(variant.schedule);
   if (!device_.target.supports(info(variant.schedule).lowest)) {
     return absl::FailedPreconditionError(str_cat("schedule ", name, " needs ",
@@ -71,18 +101,83 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
   }
 }
 
+// Whether a path of cuBLASLt has products of such activations on this device.
+absl::Status DevicePolicy::takes(GemmPath path, Activations a_type) const {
+  const std::string name = detail::field_text(path);
+  const bool fp8 = path == GemmPath::kFp8, f32 = path == GemmPath::kSgemm;
+  const Activations own = fp8 ? Activations::kE4m3 : Activations::kF16Rows;
+  if (!is_one_of(a_type, {Activations::kF32, f32 ? Activations::kF32 : own})) {
+    return absl::InvalidArgumentError(str_cat("path ", name, " takes activations of type f32",
+                                              f32 ? "" : str_cat(" or ", detail::field_text(own)),
+                                              ", and these are ", detail::field_text(a_type)));
+  }
+  constexpr Target kHasE4m3 = {89, false};
+  if (!fp8 || device_.target.supports(kHasE4m3)) return absl::OkStatus();
+  return absl::FailedPreconditionError(str_cat("path ", name, " needs ", kHasE4m3.to_string(),
+                                               ", and the device is ", device_.target.to_string()));
+}
+
+std::vector<GemmVariant> DevicePolicy::gemm_variants(const GemmShape& shape, bool aligned) const {
+  std::vector<GemmVariant> all;
+  for (std::size_t i = 0; i < kEnumNames<GemmSchedule>.size(); ++i) {
+    const absl::StatusOr<GemmVariant> whole =
+        fitted(shape, aligned, {.schedule = static_cast<GemmSchedule>(i)});
+    if (whole.ok()) all.push_back(*whole);
+  }
+  for (const GemmPath path : {GemmPath::kSgemm, GemmPath::kHgemm, GemmPath::kDequantHgemm, GemmPath::kFp8}) {
+    if (takes(path, shape.a_type).ok()) all.push_back({.path = path});
+  }
+  return all;
+}
+
 absl::StatusOr<GemmChoice> DevicePolicy::choose(const GemmShape& shape, bool aligned,
                                                 const std::optional<GemmVariant>& call) const {
   if (absl::Status s = shape.validate(); !s.ok()) return s;
   if (const auto asked = internal::asked_for(call, gemm_overrides_, env::kGemm.name)) {
     const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, *asked->variant);
     if (!whole.ok()) return internal::refused(*asked, shape, whole.status());
-    return GemmChoice{*whole, str_cat(asked->by, " asks for it")};
+    return GemmChoice{*whole, str_cat(asked->by, " asks for it"), true};
   }
-  return shipped(shape, aligned);
+  absl::StatusOr<GemmChoice> measured = tuned(shape, aligned);
+  if (measured.ok()) return measured;
+  absl::StatusOr<GemmChoice> choice = shipped(shape, aligned);
+  if (choice.ok() && !absl::IsNotFound(measured.status()))
+    str_append(&choice->reason, "; a record of ptxgen tune does not fit: ", measured.status().message());
+  return choice;
+}
+
+absl::StatusOr<GemmChoice> DevicePolicy::tuned(const GemmShape& shape, bool aligned) const {
+  GemmShape wanted = shape;
+  wanted.m = bucket_rows(shape.m);
+  for (const GemmTuneRecord& record : gemm_records_) {
+    if (!(record.shape == wanted)) continue;
+    absl::StatusOr<GemmVariant> whole = fitted(wanted, aligned, record.variant);
+    if (whole.ok() && whole->path == GemmPath::kFp8 && shape.a_type == Activations::kF32)
+      whole = absl::FailedPreconditionError("path fp8 rounds more than others: it is for those who ask");
+    if (!whole.ok()) return absl::FailedPreconditionError(whole.status().message());
+    std::string reason = str_cat("ptxgen tune measured it on ", record.date, ": ");
+    str_append(&reason, record.microseconds, " us");
+    return GemmChoice{*whole, std::move(reason)};
+  }
+  return absl::NotFoundError("there is no record");
 }
 
 absl::StatusOr<GemmChoice> DevicePolicy::shipped(const GemmShape& shape, bool aligned) const {
+  const std::string type = detail::field_text(shape.a_type);
+  if (is_one_of(shape.a_type, {Activations::kF16Rows, Activations::kE4m3})) {
+    const GemmPath path = shape.a_type == Activations::kE4m3 ? GemmPath::kFp8 : GemmPath::kHgemm;
+    if (absl::Status s = takes(path, shape.a_type); !s.ok()) return s;
+    return GemmChoice{{.path = path}, str_cat("it is what activations of type ", type, " are for")};
+  }
+  for (const Crossover& measured : kCrossovers) {
+    if (!measured.holds_for(device_, shape)) continue;
+    return GemmChoice{{.path = measured.path},
+                      str_cat("from m = ", measured.least_m, " on it was faster on ", measured.where)};
+  }
+  return fused(shape, aligned);
+}
+
+absl::StatusOr<GemmChoice> DevicePolicy::fused(const GemmShape& shape, bool aligned) const {
   std::string refused;
   for (const GemmSchedule schedule : shipped_order(shape.a_type)) {
     const absl::StatusOr<GemmVariant> whole = fitted(shape, aligned, {.schedule = schedule});

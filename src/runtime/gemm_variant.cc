@@ -8,12 +8,18 @@
 namespace ptxgen {
 
 absl::StatusOr<GemmVariant> GemmVariant::parse(std::string_view text) {
-  return internal::parse_variant<GemmVariant>(text, "wgmma tile_m=64",
-                                              [](const GemmVariant& v) { return check_fields(v); });
+  for (const GemmPath path : {GemmPath::kSgemm, GemmPath::kHgemm, GemmPath::kDequantHgemm, GemmPath::kFp8}) {
+    if (text == detail::field_text(path)) return GemmVariant{.path = path};
+  }
+  absl::StatusOr<GemmVariant> variant = internal::parse_variant<GemmVariant>(
+      text, "wgmma tile_m=64", [](const GemmVariant& v) { return check_fields(v); });
+  if (variant.ok()) return variant;
+  return absl::InvalidArgumentError(
+      str_cat(variant.status().message(), "; or a path of cuBLASLt alone: sgemm, hgemm, dequant_hgemm, fp8"));
 }
 
 std::string GemmVariant::to_string() const {
-  return internal::text_of_variant(*this);
+  return path == GemmPath::kFused ? internal::text_of_variant(*this) : detail::field_text(path);
 }
 
 absl::Status GemmShape::validate() const {

@@ -11,6 +11,9 @@ absl::Status refuse(Format format, u32 n, u32 k, std::string message) {
 
 }  // namespace
 
+WeightMatrix::WeightMatrix(Format format, u32 n, u32 k, u64 address)
+    : format_(format), n_(n), k_(k), address_(address), identity_(std::make_shared<const char>()) {}
+
 u64 WeightMatrix::bytes() const {
   return Gemv{.format = format_, .k = k_, .n = n_}.weight_bytes({});
 }
@@ -18,7 +21,7 @@ u64 WeightMatrix::bytes() const {
 absl::StatusOr<WeightMatrix> WeightMatrix::borrow(Format format, u32 n, u32 k, u64 address, u64 bytes) {
   if (absl::Status s = GemvShape{.format = format, .n = n, .k = k}.validate(); !s.ok())
     return refuse(format, n, k, std::string(s.message()));
-  WeightMatrix matrix(format, n, k, address, nullptr);
+  WeightMatrix matrix(format, n, k, address);
   const std::size_t alignment = info(format).alignment;
   if (address == 0) return refuse(format, n, k, "its address is null");
   if (address % alignment != 0) {

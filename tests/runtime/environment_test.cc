@@ -27,6 +27,17 @@ TEST_CASE("every variable stands once in the table and is explained", "[runtime]
   }
 }
 
+TEST_CASE("copies of weights have so many bytes, or the device's share", "[runtime]") {
+  const auto read = [](const char* text) {
+    const ScopedVariable variable(env::kCopiesMaxBytes.name, text);
+    return env::copies_max_bytes();
+  };
+  CHECK_FALSE(read(nullptr).value());
+  CHECK(read("0").value() == 0);
+  CHECK(read("3G").value() == std::uint64_t{3} << 30);
+  CHECK(contains(read("half").status().message(), "PTXGEN_COPIES_MAX_BYTES=half"));
+}
+
 TEST_CASE("the emulator's threads are a number from 1 to 1024", "[runtime]") {
   for (const char* bad : {"0", "-1", "1025", "18446744073709551616", "2x", "four"}) {
     ScopedVariable variable(env::kEmulatorThreads.name, bad);

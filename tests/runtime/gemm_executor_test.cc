@@ -253,11 +253,65 @@ TEST_CASE("prepared matrix products of any m compile nothing, and replay as they
 TEST_CASE("variants of matrix products are read as they are written", "[runtime][gemm]") {
   for (const GemmVariant& variant :
        {GemmVariant{}, GemmVariant{GemmSchedule::kWgmma, 64}, GemmVariant{GemmSchedule::kMma, 32, 64},
-        GemmVariant{GemmSchedule::kWgmma, 64, 0, 4}, GemmVariant{GemmSchedule::kDp4a}}) {
+        GemmVariant{GemmSchedule::kWgmma, 64, 0, 4}, GemmVariant{GemmSchedule::kDp4a},
+        GemmVariant{.path = GemmPath::kSgemm}, GemmVariant{.path = GemmPath::kFp8}}) {
     CHECK(take(GemmVariant::parse(variant.to_string())) == variant);
   }
-  for (const char* bad : {"", "tile_m=8", "mma 8", "mma tile_m=257", "wgmma tile_k=3"})
+  CHECK(GemmVariant{.path = GemmPath::kDequantHgemm}.to_string() == "dequant_hgemm");
+  for (const char* bad :
+       {"", "tile_m=8", "mma 8", "mma tile_m=257", "wgmma tile_k=3", "hgemm tile_m=8", "fused"})
     CHECK_FALSE(GemmVariant::parse(bad).ok());
+  CHECK(contains(std::string(GemmVariant::parse("hgem").status().message()),
+                 "or a path of cuBLASLt alone: sgemm, hgemm, dequant_hgemm, fp8"));
+}
+
+TEST_CASE("a policy lists what a matrix product can be asked for", "[runtime][gemm]") {
+  const auto variants = [](Target target, Activations type, bool aligned = true) {
+    const DevicePolicy policy(DeviceProperties::of(target, DeviceKind::kCuda, 132), {}, {});
+    std::string all;
+    for (const GemmVariant& variant : policy.gemm_variants({.m = 512, .a_type = type}, aligned))
+      str_append(&all, all.empty() ? "" : ", ", variant.to_string());
+    return all;
+  };
+  CHECK(variants({90, true}, Activations::kF32) ==
+        "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=128, sgemm, hgemm, dequant_hgemm, fp8");
+  CHECK(variants({80, false}, Activations::kF32, false) ==
+        "tiled, dp4a, wmma, wmma_multi_warp, sgemm, hgemm, dequant_hgemm");
+  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=128, wgmma tile_m=128");
+  CHECK(variants({90, true}, Activations::kQ8_1) == "dp4a");
+  CHECK(variants({90, true}, Activations::kF16Rows) == "hgemm, dequant_hgemm");
+  CHECK(variants({90, true}, Activations::kE4m3) == "fp8");
+}
+
+TEST_CASE("paths of cuBLASLt are refused where they cannot be had", "[runtime][gemm]") {
+  Setup setup;
+  const auto asked = [&](GemmPath path, Activations type = Activations::kF32) {
+    return setup.refusal(setup.run(type, 20, {.variant = GemmVariant{.path = path}}));
+  };
+  CHECK(contains(asked(GemmPath::kFp8, Activations::kQ8_1),
+                 "path fp8 takes activations of type f32 or e4m3, and these are q8_1"));
+  CHECK(contains(asked(GemmPath::kSgemm, Activations::kF16),
+                 "path sgemm takes activations of type f32, and these are f16"));
+  const DevicePolicy ampere(DeviceProperties::of({80, false}, DeviceKind::kCuda, 108), {}, {});
+  CHECK(contains(
+      std::string(ampere.choose(GemmShape{}, true, GemmVariant{.path = GemmPath::kFp8}).status().message()),
+      "path fp8 needs sm_89, and the device is sm_80"));
+}
+
+TEST_CASE("a library that is not cuBLASLt is refused by its name", "[runtime][gemm]") {
+  if (test_device().kind() != DeviceKind::kEmulator) return;
+  const auto refusal = [](const std::string& library) {
+    ExecutorOptions options = untuned();
+    options.cublaslt = library;
+    Setup setup(options);
+    return setup.refusal(
+        setup.run(Activations::kF32, 20, {.variant = GemmVariant{.path = GemmPath::kHgemm}}));
+  };
+  CHECK(contains(refusal(""), "an emulated device cannot run libcublasLt"));
+  const std::string absent = refusal("/nonexistent/libcublasLt.so.13");
+  CHECK(contains(absent, "/nonexistent/libcublasLt.so.13"));
+  CHECK(contains(absent, "name its libcublasLt in PTXGEN_CUBLASLT_LIBRARY"));
+  CHECK(contains(refusal("libm.so.6"), "libm.so.6 lacks cublasLt"));
 }
 
 }  // namespace

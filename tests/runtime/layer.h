@@ -20,17 +20,26 @@ inline ExecutorOptions untuned() {
   return options;
 }
 
-// Valid blocks, and a handle that owns them. They begin `offset` bytes into their buffer.
-inline WeightMatrix random_weights(const Device& device, Format format, u32 n, u32 k, u64 seed,
-                                   u64 offset = 0) {
+// Valid blocks.
+inline std::vector<std::byte> random_blocks(Format format, u32 n, u32 k, u64 seed) {
   const Gemv gemv = {.format = format, .k = k, .n = n};
   const KernelType kernel(gemv);
   const auto operation = take(reference::operation_of(kernel, kernel->default_arguments()));
   std::vector<std::byte> blocks(gemv.weight_bytes({}));
   ok(operation->make_input(0, seed, 0, absl::MakeSpan(blocks)));
+  return blocks;
+}
+
+// A handle that owns the blocks. They begin `offset` bytes into their buffer.
+inline WeightMatrix weights_of(const Device& device, Format format, u32 n, u32 k,
+                               const std::vector<std::byte>& blocks, u64 offset = 0) {
   auto buffer = std::make_shared<Buffer>(take(device.allocate(offset + blocks.size(), "weights")));
   ok(buffer->copy_from_host(blocks.data(), blocks.size(), offset));
   return take(WeightMatrix::own(format, n, k, std::move(buffer), offset));
+}
+inline WeightMatrix random_weights(const Device& device, Format format, u32 n, u32 k, u64 seed,
+                                   u64 offset = 0) {
+  return weights_of(device, format, n, k, random_blocks(format, n, k, seed), offset);
 }
 
 inline std::vector<float> random_values(std::size_t count, u64 seed) {

@@ -89,6 +89,74 @@ TEST_CASE("a record is read as it is written", "[runtime][tuning]") {
   CHECK_FALSE(keep(kept, folder).ok());
 }
 
+TEST_CASE("records of matrix products are kept beside the others, and decide", "[runtime][tuning]") {
+  const testing::ScratchFolder scratch;
+  const CacheDirectoryOptions folder = {.path = (scratch.path() / "cache").string()};
+  GemmTuneRecord gemm = GemmTuneRecord::of_device(h200());
+  gemm.shape = {.format = Format::kQ4_K, .n = 14336, .k = 4096, .m = 512};
+  gemm.variant = {.path = GemmPath::kHgemm};
+  gemm.microseconds = 99.5;
+  gemm.date = "2026-01-31";
+  const fs::path path = take(keep(gemm, folder));
+  CHECK(path.filename().string().starts_with("q4k_gemm_n14336_k4096_m512_f32-"));
+  CHECK(contains(testing::read_file(path).value_or(""),
+                 "matrix product: format=q4k n=14336 k=4096 m=512 a_type=f32\nvariant: hgemm\n"));
+  GemmTuneRecord mma = gemm;
+  mma.shape.m = 64, mma.variant = {.schedule = GemmSchedule::kMma, .tile_m = 32};
+  ok(keep(mma, folder).status());
+  ok(keep(record(), folder).status());
+  TuneRecords all = TuneRecords::read(folder);
+  CHECK(all.ignored.empty());
+  CHECK(all.records.size() == 1);
+  REQUIRE(all.gemms.size() == 2);
+  CHECK(all.gemms[0].to_string() == gemm.to_string());
+  CHECK(all.gemms[1].to_string() == mma.to_string());
+
+  const DevicePolicy policy(h200(), {}, all);
+  const auto choose = [&](u32 m) {
+    GemmShape shape = gemm.shape;
+    shape.m = m;
+    return take(policy.choose(shape, true));
+  };
+  CHECK(choose(300).variant == gemm.variant);
+  CHECK(choose(512).reason == "ptxgen tune measured it on 2026-01-31: 99.5 us");
+  CHECK(choose(33).variant.to_string() == "mma tile_m=32 tile_n=128");
+  CHECK(choose(65).variant.to_string() == "mma tile_m=128 tile_n=128");
+  CHECK(take(policy.choose(gemm.shape, true, GemmVariant{})).asked);
+
+  // What rounds more, or does not fit, gives way.
+  all.gemms[0].variant.path = GemmPath::kFp8;
+  all.gemms[1].variant = {.schedule = GemmSchedule::kWgmma};
+  const DevicePolicy wary(h200(), {}, all);
+  CHECK(contains(take(wary.choose(gemm.shape, true)).reason, "it is for those who ask"));
+  CHECK(contains(take(wary.choose(mma.shape, true)).reason, "a record of ptxgen tune does not fit: "));
+
+  gemm.shape.m = 500;
+  CHECK(contains(std::string(keep(gemm, folder).status().message()),
+                 "m is 500; it must be 512, which stands for it"));
+  GemmTuneRecord foreign = mma;
+  foreign.device = "NVIDIA L4";
+  CHECK(DevicePolicy(h200(), {}, {{}, {}, {foreign}}).ignored().size() == 1);
+}
+
+TEST_CASE("from many rows on an H200 multiplies by cuBLASLt unasked", "[runtime][tuning]") {
+  const GemmShape many = {.m = 512};
+  const auto path = [&](const DeviceProperties& device, const GemmShape& shape) {
+    return take(DevicePolicy(device, {}, {}).choose(shape, true)).variant.path;
+  };
+  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), many) == GemmPath::kDequantHgemm);
+  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {.m = 256}) == GemmPath::kFused);
+  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kEmulator, 132), many) == GemmPath::kFused);
+  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 114), many) == GemmPath::kFused);
+  const DevicePolicy policy(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+  const GemmChoice choice = take(policy.choose(many, true));
+  CHECK(choice.reason == "from m = 512 on it was faster on an H200");
+  CHECK_FALSE(choice.asked);
+  CHECK(take(policy.fused(many, true)).variant.path == GemmPath::kFused);
+  // The kernels of both can be compiled ahead.
+  CHECK(take(kernels_of(policy, many)).size() > 5);
+}
+
 TEST_CASE("a broken record is ignored, with the reason", "[runtime][tuning]") {
   const testing::ScratchFolder scratch;
   const CacheDirectoryOptions folder = {.path = (scratch.path() / "cache").string()};
