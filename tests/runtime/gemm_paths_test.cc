@@ -171,6 +171,25 @@ TEST_CASE("every path of cuBLASLt has the product, for any m and n", "[runtime][
   }
 }
 
+TEST_CASE("results may begin at any multiple of 4", "[runtime][gemm][paths][device]") {
+  constexpr u32 kRows = 5, kN = 48, kK = 256;
+  Setup setup(kN, kK, kRows);
+  for (const GemmPath path : kPaths) {
+    if (path == GemmPath::kFp8 && !test_device().target().supports({89, false})) continue;
+    CAPTURE(detail::field_text(path));
+    Buffer c = take(test_device().allocate((1 + kRows * kN) * sizeof(float), "c"));
+    ok(c.fill(0xff));
+    ok(setup.executor
+           .gemm(setup.stream, *setup.weights, setup.a.ptr<const f32>(), kRows, c.ptr<f32>(4),
+                 {.variant = GemmVariant{.path = path}})
+           .status());
+    ok(setup.stream.synchronize());
+    const std::vector<float> all = to_host(c);
+    CHECK(std::isnan(all[0]));
+    CHECK(apart({all.begin() + 1, all.end()}, setup.expected(path, kRows)) < bound(path));
+  }
+}
+
 TEST_CASE("activations of any size overflow on no path of cuBLASLt", "[runtime][gemm][paths][device]") {
   constexpr u32 kRows = 5, kN = 33, kK = 256;
   Setup setup(kN, kK, kRows);
