@@ -42,19 +42,6 @@ absl::StatusOr<float> read_f32(ReadInput read, std::size_t argument) {
   return widened(FloatType::kF32, bytes)[0];
 }
 
-// What scale `device` makes of *absmax: what values are multiplied with, and what *scale becomes.
-std::pair<float, float> device_scale(ElementType to, float absmax) {
-  if (to == ElementType::kF16) {
-    if (!std::isfinite(absmax)) return {1.f, 1.f};
-    const int exponent = absmax < std::numeric_limits<float>::min() ? -127 : std::ilogb(absmax);
-    const int raised = std::min(14 - exponent, 126);
-    return {std::ldexp(1.f, raised), std::ldexp(1.f, -raised)};
-  }
-  if (std::isnan(absmax)) return {absmax, absmax};
-  if (absmax == 0) return {1.f, 1.f};
-  return {std::min(448.f / absmax, std::numeric_limits<float>::max()), absmax / 448.f};
-}
-
 class ConvertOperation final : public Operation {
  public:
   ConvertOperation(const Convert& kernel, ArgInfos arguments, float factor)
@@ -81,7 +68,7 @@ class ConvertOperation final : public Operation {
     if (kernel_.scale == ConvertScale::kFactor) return read_f32(read, kFactors);
     const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
     if (!absmax.ok()) return absmax;
-    return device_scale(kernel_.to, *absmax).first;
+    return device_scale(kernel_.to, *absmax).factor;
   }
   absl::Status compute(std::size_t argument, u64 offset, ReadInput read,
                        absl::Span<std::byte> piece) const override {
@@ -89,7 +76,7 @@ class ConvertOperation final : public Operation {
     if (argument != kDst) {
       const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
       if (!absmax.ok()) return absmax.status();
-      return narrow(FloatType::kF32, {device_scale(kernel_.to, *absmax).second}, piece);
+      return narrow(FloatType::kF32, {device_scale(kernel_.to, *absmax).inverse}, piece);
     }
     const absl::StatusOr<float> scale = factor(read);
     if (!scale.ok()) return scale.status();
@@ -159,6 +146,18 @@ FloatType float_type(ElementType type) {
     case ElementType::kF32: break;
   }
   return FloatType::kF32;
+}
+
+DeviceScale device_scale(ElementType to, float absmax) {
+  if (to == ElementType::kF16) {
+    if (!std::isfinite(absmax)) return {1.f, 1.f};
+    const int exponent = absmax < std::numeric_limits<float>::min() ? -127 : std::ilogb(absmax);
+    const int raised = std::min(14 - exponent, 126);
+    return {std::ldexp(1.f, raised), std::ldexp(1.f, -raised)};
+  }
+  if (std::isnan(absmax)) return {absmax, absmax};
+  if (absmax == 0) return {1.f, 1.f};
+  return {std::min(448.f / absmax, std::numeric_limits<float>::max()), absmax / 448.f};
 }
 
 std::unique_ptr<Operation> convert_operation(const Convert& kernel, ArgInfos arguments, float factor) {

@@ -34,7 +34,9 @@ TEST_CASE("products to time are refused by name, and on the emulated device", "[
 namespace {
 
 struct OnFakeDriver : Command {
-  OnFakeDriver() { environment = {{"PTXGEN_LIBCUDA", PTXGEN_FAKE_CUDA}}; }
+  OnFakeDriver() {
+    environment = {{"PTXGEN_LIBCUDA", PTXGEN_FAKE_CUDA}, {"PTXGEN_CUBLASLT_LIBRARY", PTXGEN_FAKE_CUBLASLT}};
+  }
 
   json bench(Command::Arguments behind) const {
     behind.insert(behind.begin(), {"bench", "--calls", "2", "--replays", "1", "--operation"});
@@ -76,6 +78,18 @@ TEST_CASE("bench puts all paths side by side, with what is refused", "[cli]") {
     const std::string type = row["refused"].is_null() ? row["a_type"] : json("refused");
     rows[row["path"].get<std::string>() + " " + type] = row;
   }
+  CHECK(rows["hgemm f16_rows"]["prepared_microseconds"] > 0);
+  CHECK(rows["dequant_hgemm f32"]["scratch_bytes"] > 0);
+  for (const char* name : {"sgemm f32", "sgemm refused", "hgemm f32", "hgemm f16_rows", "dequant_hgemm f32",
+                           "dequant_hgemm f16_rows", "fp8 refused"}) {
+    CAPTURE(name);
+    CHECK(rows.count(name) == 1);
+  }
+  REQUIRE(report["cublas"].size() == 1);
+  CHECK(report["cublas"][0]["microseconds"] > 0);
+  CHECK(report["no_cublas"].is_null());
+  CHECK(rows["auto f32"]["over_cublas"] ==
+        rows["auto f32"]["microseconds"].get<double>() / report["cublas"][0]["microseconds"].get<double>());
   for (const char* name : {"auto f32", "auto f16", "tiled f32", "tiled refused", "dp4a f32", "dp4a q8_1",
                            "wmma f32", "wmma_multi_warp f32", "mma f32", "mma f16", "wgmma refused"}) {
     CAPTURE(name);
@@ -102,6 +116,33 @@ TEST_CASE("bench --trace times the kernels of a call one by one", "[cli]") {
       command.bench({"gemv", "--n", "64", "--k", "512", "--m", "17", "--path", "mma_direct", "--trace"});
   REQUIRE(gemv["rows"][0]["phases"].size() == gemv["rows"][0]["kernels"].size());
   CHECK(gemv["rows"][0]["kernels"].size() == 2);
+}
+
+TEST_CASE("bench --trace times what cuBLASLt does too, and parts of weights together", "[cli]") {
+  const json report = OnFakeDriver().bench(
+      {"gemm", "--n", "64", "--k", "512", "--m", "20", "--path", "hgemm,dequant_hgemm", "--trace"});
+  std::vector<std::string> names;
+  for (const json& phase : report["rows"][0]["phases"]) names.push_back(phase["kernel"]);
+  REQUIRE(names.size() == 3);
+  CHECK(names[2] == "cublaslt m=20 n=64 k=512 type=f16");
+  CHECK(report["rows"][1]["phases"].size() == 4);  // the weights are dequantised too
+  // A device whose L2 has room for few rows.
+  const json parts = OnFakeDriver().bench(
+      {"gemm", "--n", "100000", "--k", "512", "--m", "1", "--path", "dequant_hgemm", "--trace"});
+  std::size_t launches = 0;
+  for (const json& phase : parts["rows"][0]["phases"]) launches += phase["launches"].get<std::size_t>();
+  CHECK(launches == parts["rows"][0]["kernels"].size());
+  CHECK(launches > parts["rows"][0]["phases"].size());
+}
+
+TEST_CASE("bench says why it has no cuBLAS to compare with", "[cli]") {
+  OnFakeDriver command;
+  command.environment["PTXGEN_CUBLASLT_LIBRARY"] = "/nowhere/libcublasLt.so";
+  const json report = command.bench({"gemm", "--n", "64", "--k", "512", "--m", "20", "--path", "auto,hgemm"});
+  CHECK(report["rows"][0]["over_cublas"].is_null());
+  CHECK(report["cublas"].empty());
+  CHECK(contains(report["no_cublas"].get<std::string>(), "/nowhere/libcublasLt.so"));
+  CHECK(contains(report["rows"][1]["refused"].get<std::string>(), "/nowhere/libcublasLt.so"));
 }
 
 TEST_CASE("bench --cliffs measures m + 1 too", "[cli]") {

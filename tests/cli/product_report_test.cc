@@ -81,6 +81,7 @@ TEST_CASE("the table of products has paths, times, rates and ratios", "[cli]") {
                         "calls", "refused because"}));
   CHECK_FALSE(contains(text, "/ cuBLAS f16"));
   CHECK_FALSE(contains(text, "us prepared"));
+  CHECK_FALSE(contains(text, "scratch"));
   CHECK(has_line(text, {"q4k", " 512 ", "auto", "wgmma tile_m=64", " 40.00 ", " 39.50 ", " 41.00 ", " 429.5 ",
                         " 236 ", " 20.000 ", " 120 "}));
   CHECK(has_line(text, {"tiled", "prepared", "tiled takes f32"}));
@@ -88,8 +89,9 @@ TEST_CASE("the table of products has paths, times, rates and ratios", "[cli]") {
   CHECK(has_line(text, {"cuBLAS, f16 weights and activations, f32 results"}));
   CHECK(has_line(text, {"4096", "512", " 25.00 ", " 687.2 "}));
   all.rows[0].prepared = 9.25;
+  all.rows[0].ran.scratch_bytes = 4711;
   all.rows[0].over_cublas = 0.5;
-  CHECK(has_line(all.text(), {"us prepared", "/ cuBLAS f16"}));
+  CHECK(has_line(all.text(), {"us prepared", "/ cuBLAS f16", "scratch"}));
   CHECK(has_line(all.text(), {" 9.25 ", " 0.500 "}));
 }
 
@@ -124,17 +126,17 @@ TEST_CASE("products as JSON", "[cli]") {
 
 TEST_CASE("a trace has the phases, their sum and the whole", "[cli]") {
   ProductReport all = report();
-  all.rows[0].phases = {{"prepare activations f16", 1.5}, {"q4k_gemm k=4096", 8}};
+  all.rows[0].phases = {{"prepare activations f16", 1, 1.5}, {"q4k_gemm k=4096", 2, 8}};
   const std::string text = all.text();
   INFO(text);
   CHECK(has_line(text, {"auto", "prepare activations f16", " 1.50"}));
-  CHECK(has_line(text, {"auto", "q4k_gemm k=4096", " 8.00"}));
+  CHECK(has_line(text, {"auto", "q4k_gemm k=4096", " 2  ", " 8.00"}));
   CHECK(has_line(text, {"auto", "sum of the phases, each alone", " 9.50"}));
   CHECK(has_line(text, {"auto", "the whole", " 10.00"}));
   const Json json = all.json();
   CHECK(json["rows"][0]["phases"] ==
-        Json::parse(R"([{"kernel": "prepare activations f16", "microseconds": 1.5},
-                                                     {"kernel": "q4k_gemm k=4096", "microseconds": 8}])"));
+        Json::parse(R"([{"kernel": "prepare activations f16", "launches": 1, "microseconds": 1.5},
+                                                     {"kernel": "q4k_gemm k=4096", "launches": 2, "microseconds": 8}])"));
   CHECK(json["rows"][0]["phases_microseconds"] == 9.5);
 }
 

@@ -34,7 +34,8 @@ TEST_CASE("verify compares a matrix product by every path", "[cli]") {
     REQUIRE(found.count(path) == 1);
     CHECK(found.at(path) == "within bounds");
   }
-  CHECK(found.at("wgmma") == "skipped");
+  for (const char* path : {"wgmma", "sgemm", "hgemm", "dequant_hgemm", "fp8"})
+    CHECK(found.at(path) == "skipped");
   CHECK(report["summary"]["equal"] == 6);  // auto too
   CHECK(report["summary"]["values"] == 6 * 20 * 37);
   for (const json& row : report["tensors"]) {
@@ -58,6 +59,18 @@ TEST_CASE("verify compares products with prepared activations, of several format
       {"gemv", "--n", "33", "--k", "512", "--m", "1,5,17", "--path", "auto,multi_warp", "--a-type", "f32"}));
   REQUIRE(gemv["tensors"].size() == 3 * 2);
   CHECK(gemv["verified"] == true);
+}
+
+TEST_CASE("verify compares the paths of cuBLASLt", "[cli]") {
+  Command command;
+  command.environment["PTXGEN_CUBLASLT_LIBRARY"] = PTXGEN_FAKE_CUBLASLT;
+  const json report = command.run_json(verify({"gemm", "--format", "q4k,q6k", "--n", "37", "--k", "512",
+                                               "--m", "1,20", "--path", "sgemm,hgemm,dequant_hgemm,fp8"}));
+  REQUIRE(report["tensors"].size() == 2 * 2 * 4);
+  CHECK(report["verified"] == true);
+  const json prepared = command.run_json(verify(
+      {"gemm", "--n", "37", "--k", "512", "--m", "20", "--path", "hgemm,fp8", "--a-type", "prepared"}));
+  CHECK(prepared["summary"]["equal"] == 2);
 }
 
 TEST_CASE("verify fails where a path that is asked for cannot be had", "[cli]") {

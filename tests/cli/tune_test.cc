@@ -1,6 +1,10 @@
 // ptxgen tune from the command line, on a driver that only pretends.
 #include <algorithm>
 
+#include <map>
+#include <set>
+
+#include "ptxgen/device_policy.h"
 #include "tests/cli/child.h"
 #include "tests/support/catch.h"
 #include "tests/support/status.h"
@@ -19,7 +23,16 @@ TEST_CASE("tune needs a GPU, and products that exist", "[cli]") {
     return finished.err;
   };
   CHECK(contains(refusal({"tune"}), "only a CUDA device can be tuned for"));
-  CHECK(contains(refusal({"tune", "--m", "1,3"}), "m is 3; kernels are made for 1, 2, 4, 8 and 16 rows"));
+  CHECK(contains(refusal({"tune", "--m", "1,3"}),
+                 "m is 3; it must be a power of two from 1 to 16: kernels are made for so many rows"));
+  CHECK(contains(refusal({"tune", "--operation", "gemm"}), "only a CUDA device can be tuned for"));
+  CHECK(
+      contains(refusal({"tune", "--operation", "gemm", "--m", "48"}),
+               "m is 48; it must be a power of two from 8 to 65536: each stands for all from half of it on"));
+  CHECK(contains(refusal({"tune", "--operation", "gemm", "--m", "16"}), "tune that, with --operation gemv"));
+  CHECK(contains(refusal({"tune", "--operation", "gem"}), "choose one of gemv, gemm"));
+  CHECK(contains(refusal({"tune", "--operation", "gemm", "--x-type", "f32"}),
+                 "'--x-type' is no option of tune"));
   CHECK(contains(refusal({"tune", "--k", "100"}), "k is 100"));
   CHECK(contains(refusal({"tune", "--format", "q7k"}), "q7k"));
   CHECK(contains(refusal({"tune", "--n", ""}), "--n"));
@@ -49,7 +62,64 @@ TEST_CASE("candidates are legal, different, and begin with the default", "[cli]"
   }
 }
 
+TEST_CASE("candidates of matrix products are what a device has, with tiles for m", "[cli]") {
+  const DevicePolicy policy(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+  const auto all_of = [&](Activations type, u32 m) {
+    const GemmShape shape = {.n = 4096, .k = 4096, .m = m, .a_type = type};
+    const GemmVariant by_default = take(policy.choose(shape, true)).variant;
+    const std::vector<GemmVariant> all =
+        tool::candidates(shape, by_default, policy.gemm_variants(shape, true));
+    CHECK(all[0] == by_default);
+    std::set<std::string> names;
+    for (const GemmVariant& variant : all) {
+      CHECK(names.insert(variant.to_string()).second);
+      CHECK((variant.path != GemmPath::kFused || kernel_of(shape, variant).tile_m <= std::max(m, 16u)));
+    }
+    return names;
+  };
+  const auto of_f16 = all_of(Activations::kF16, 32);
+  for (const char* name :
+       {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "mma tile_m=16 tile_n=64", "mma tile_m=32 tile_n=128"})
+    CHECK(of_f16.count(name) == 1);
+  CHECK(of_f16.size() == 3 * 4 + 2 * 3);
+  const auto of_f32 = all_of(Activations::kF32, 512);
+  for (const char* name : {"tiled tile_m=16", "dp4a tile_m=1", "wmma", "wmma_multi_warp",
+                           "mma tile_m=128 tile_n=32", "sgemm", "hgemm", "dequant_hgemm", "fp8"})
+    CHECK(of_f32.count(name) == 1);
+  CHECK(all_of(Activations::kF16Rows, 512) == std::set<std::string>{"dequant_hgemm", "hgemm"});
+}
+
 #ifdef PTXGEN_FAKE_CUDA
+
+TEST_CASE("tune keeps a record of a matrix product, and the executor takes it", "[cli]") {
+  Command command;
+  command.environment = {{"PTXGEN_LIBCUDA", PTXGEN_FAKE_CUDA},
+                         {"PTXGEN_CUBLASLT_LIBRARY", PTXGEN_FAKE_CUBLASLT},
+                         {"PTXGEN_CACHE_DIR", (command.folder() / "cache").string()}};
+  const json tuned = command.run_json({"tune", "--operation", "gemm", "--n", "64", "--k", "512", "--m",
+                                       "32..64", "--a-type", "f32,f16", "--calls", "2", "--replays", "1"});
+  const json& rows = tuned["rows"];
+  REQUIRE(rows.size() == 4);
+  CHECK(rows[0]["product"] == "format=q4k n=64 k=512 m=32 a_type=f32");
+  CHECK(rows[0]["microseconds"] > 0);
+  CHECK(rows[0]["by_default"] > 0);
+  CHECK(rows[0]["tried"] > 15);
+  CHECK(rows[1]["product"] == "format=q4k n=64 k=512 m=32 a_type=f16");
+  CHECK(rows[1]["tried"] == 2 * 3);  // no Hopper
+  const json listed = command.run_json({"tune", "--list"});
+  REQUIRE(listed["records"].size() == 4);
+  std::map<std::string, std::string> variants;
+  for (const json& record : listed["records"]) {
+    CHECK(record["operation"] == "gemm");
+    CHECK(record["ignored"].is_null());
+    variants[record["product"]] = record["variant"];
+  }
+  for (const json& row : rows) CHECK(variants[row["product"]] == row["variant"]);
+  const json bench = command.run_json({"bench", "--operation", "gemm", "--n", "64", "--k", "512", "--m", "33",
+                                       "--a-type", "prepared", "--calls", "1", "--replays", "1"});
+  CHECK(bench["rows"][0]["ran"] == variants["format=q4k n=64 k=512 m=64 a_type=f16"]);
+  CHECK(contains(bench["rows"][0]["reason"].get<std::string>(), "ptxgen tune measured it"));
+}
 
 TEST_CASE("tune keeps a record of each product, and lists them", "[cli]") {
   Command command;

@@ -1,7 +1,6 @@
 #include "tools/ptxgen/candidates.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 
 namespace ptxgen::tool {
@@ -94,13 +93,21 @@ std::vector<GemvVariant> row_schedules() {
   return all;
 }
 
+bool has_kernel(const GemvShape& shape, const GemvVariant& variant) {
+  return kernel_of(shape, variant)->validate().ok();
+}
+bool has_kernel(const GemmShape& shape, const GemmVariant& variant) {
+  if (variant.path != GemmPath::kFused) return true;
+  const KernelType kernel = kernel_of(shape, variant);
+  return kernel->validate().ok();
+}
+
 // Those that validate() admits, each once.
 template <class Shape, class Variant>
 std::vector<Variant> legal(const Shape& shape, const std::vector<Variant>& wanted) {
   std::vector<Variant> all;
   for (const Variant& variant : wanted) {
-    const KernelType kernel = kernel_of(shape, variant);
-    if (kernel->validate().ok() && std::find(all.begin(), all.end(), variant) == all.end())
+    if (has_kernel(shape, variant) && std::find(all.begin(), all.end(), variant) == all.end())
       all.push_back(variant);
   }
   return all;
@@ -121,24 +128,20 @@ std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& b
   return legal(shape, wanted);
 }
 
-std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default) {
+std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default,
+                                    const std::vector<GemmVariant>& on_device) {
   std::vector<GemmVariant> wanted = {by_default};
-  for (std::size_t s = 0; s < kEnumNames<GemmSchedule>.size(); ++s) {
-    const GemmSchedule schedule = static_cast<GemmSchedule>(s);
-    const GemmScheduleInfo takes = info(schedule);
-    const u32 widest = std::clamp(std::bit_ceil(std::min(shape.m, takes.most_tile_m)), takes.least_tile_m,
-                                  takes.most_tile_m);
-    for (u32 tile_m = takes.least_tile_m; tile_m <= widest; tile_m = std::max(1u, tile_m * 2)) {
+  for (const GemmVariant& base : on_device) {
+    wanted.push_back(base);
+    if (base.path != GemmPath::kFused) continue;
+    const u32 widest = narrowest_tile(base.schedule, shape.m);
+    for (u32 tile_m = info(base.schedule).least_tile_m; tile_m > 0 && tile_m <= widest; tile_m *= 2) {
       for (const u32 tile_n : {0u, 32u, 64u, 128u}) {
-        for (const u32 split_k : {0u, 2u, 4u, 8u}) wanted.push_back({schedule, tile_m, tile_n, split_k});
+        if ((tile_n != 0) != (base.tile_n != 0)) continue;  // only some schedules have a width
+        for (const u32 split_k : {0u, 2u, 4u, 8u}) wanted.push_back({base.schedule, tile_m, tile_n, split_k});
       }
-      if (tile_m == 0) break;
     }
   }
-  // A tile of schedule mma has a width: with none it is one of the others.
-  std::erase_if(wanted, [&](const GemmVariant& v) {
-    return v.schedule == GemmSchedule::kMma && v.tile_n == 0 && !(v == by_default);
-  });
   return legal(shape, wanted);
 }
 

@@ -12,8 +12,10 @@ namespace ptxgen::tool {
 // default stands first. Whether the device runs them all is left to compiler and launch.
 std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& by_default, u32 sm_count);
 
-// The same for a matrix product: every schedule with every tile that is not wider than m, and every number of
-// CTAs that share k.
-std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default);
+// The same for a matrix product, of which the device has these variants (DevicePolicy::gemm_variants()):
+// their schedules with every tile that is not wider than m and every number of CTAs that share k, and paths
+// of cuBLASLt as they are.
+std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default,
+                                    const std::vector<GemmVariant>& on_device);
 
 }  // namespace ptxgen::tool

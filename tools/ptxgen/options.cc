@@ -1,7 +1,6 @@
 #include "tools/ptxgen/options.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_replace.h"
@@ -65,7 +64,7 @@ NamedKernel::NamedKernel(absl::Span<const std::string> arguments)
     }
     return std::nullopt;
   };
-  operation_ = value_of("--operation").has_value();
+  operation_ = value_of("--operation");
   const std::optional<std::string> kernel = value_of("--kernel");
   named_ = kernel.has_value();
   if (kernel) family_ = find_kernel(*kernel);

@@ -1,6 +1,7 @@
 // Options that several commands share.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,12 +35,14 @@ class NamedKernel {
   explicit NamedKernel(absl::Span<const std::string> arguments);
 
   bool is_named() const { return named_; }
-  bool is_operation() const { return operation_; }
+  bool is_operation() const { return operation_.has_value(); }
+  std::string operation() const { return operation_.value_or(""); }
   // The status says that none was named, or that none is called so.
   const absl::StatusOr<const KernelFamily*>& family() const { return family_; }
 
  private:
-  bool named_ = false, operation_ = false;
+  bool named_ = false;
+  std::optional<std::string> operation_;
   absl::StatusOr<const KernelFamily*> family_;
 };
 

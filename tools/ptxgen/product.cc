@@ -11,13 +11,15 @@ namespace {
 
 constexpr std::string_view kAuto = "auto";
 
-// Every schedule there is, with tiles and plans of the policy's choice.
+// Every schedule and path there is, with tiles and plans of the policy's choice.
 std::string all_paths(ProductKind kind) {
   std::string text(kAuto);
   if (kind == ProductKind::kGemv) {
     for (const std::string_view name : kEnumNames<Schedule>) str_append(&text, ",", name);
   } else {
     for (const std::string_view name : kEnumNames<GemmSchedule>) str_append(&text, ",", name);
+    for (std::size_t i = 1; i < kEnumNames<GemmPath>.size(); ++i)  // 0: those
+      str_append(&text, ",", kEnumNames<GemmPath>[i]);
   }
   return text;
 }
@@ -48,8 +50,9 @@ absl::Status allows(const DevicePolicy& policy, const Product& product, Activati
 // The prepared activations that the product's path takes, the fastest first.
 absl::StatusOr<Activations> prepared_type(const DevicePolicy& policy, const Product& product) {
   absl::Status first_refusal;
-  for (const Activations type : {Activations::kF16, Activations::kQ8_1}) {
-    if (product.kind == ProductKind::kGemv && type == Activations::kF16) continue;
+  for (const Activations type :
+       {Activations::kF16, Activations::kQ8_1, Activations::kF16Rows, Activations::kE4m3}) {
+    if (product.kind == ProductKind::kGemv && type != Activations::kQ8_1) continue;
     const absl::Status allowed = allows(policy, product, type);
     if (allowed.ok()) return type;
     first_refusal.Update(allowed);
@@ -61,7 +64,7 @@ absl::StatusOr<PreparedActivations> make_activations(const Executor& executor, c
                                                      Activations type) {
   if (type == Activations::kF16)
     return executor.make_activations(shape.k, shape.m, staged_order(shape.format));
-  return executor.make_activations(shape.k, shape.m);
+  return executor.make_activations(shape.k, shape.m, type);
 }
 
 absl::Status fill(const reference::Operation& operation, std::size_t argument, u64 seed, Buffer& buffer) {
@@ -110,10 +113,11 @@ absl::StatusOr<ProductData> ProductData::make(const Device& device, const Produc
   data.a_ = *std::move(a), data.c_ = *std::move(c);
   if (absl::Status s = fill(*operation, 1, seed, data.a_); !s.ok()) return s;
 
-  const u64 bytes = operation->arguments()[0].bytes;
+  const u64 bytes = operation->arguments()[0].bytes, memory = device.properties().memory_bytes;
+  data.calls_on_copies_ = calls_for(u64{shape.n} * shape.k * sizeof(f16), memory, rotation);
   const Stream stream = device.default_stream();
   std::shared_ptr<Buffer> first;
-  for (u32 calls = calls_for(bytes, device.properties().memory_bytes, rotation); calls > 0; --calls) {
+  for (u32 calls = calls_for(bytes, memory, rotation); calls > 0; --calls) {
     absl::StatusOr<Buffer> buffer = allocate(0);
     if (!buffer.ok()) return buffer.status();
     const auto own = std::make_shared<Buffer>(*std::move(buffer));
@@ -166,6 +170,12 @@ absl::StatusOr<ProductRun> ProductRun::make(Executor& executor, ProductData& dat
   return make(executor, data, product, *type);
 }
 
+u32 ProductRun::calls() const {
+  const auto* variant = std::get_if<GemmVariant>(&product_.path.variant);
+  const bool copies = variant && (variant->path == GemmPath::kHgemm || variant->path == GemmPath::kFp8);
+  return copies ? std::min(data_.calls(), data_.calls_on_copies()) : data_.calls();
+}
+
 absl::Status ProductRun::prepare(const Stream& stream) {
   if (!prepared_) return absl::OkStatus();
   return executor_.prepare_activations(stream, data_.a(), product_.shape.m, *prepared_);
@@ -181,7 +191,7 @@ absl::StatusOr<GemmReport> ProductRun::multiply(const Stream& stream, u32 call) 
   const absl::StatusOr<GemvReport> report =
       executor_.gemv_batch(stream, weights, a, m, c, {.variant = product_.path.as<GemvVariant>()});
   if (!report.ok()) return report.status();
-  return GemmReport{report->path, report->reason, report->kernels};
+  return GemmReport{report->path, report->reason, report->kernels, 0};
 }
 
 }  // namespace ptxgen::tool

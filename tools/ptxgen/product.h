@@ -81,6 +81,8 @@ class ProductData {
 
   bool serves(const ProductShape& shape) const;
   u32 calls() const { return static_cast<u32>(weights_.size()); }
+  // Enough where copies of the weights in f16 are read.
+  u32 calls_on_copies() const { return calls_on_copies_; }
   const WeightMatrix& weights(u32 call) const { return weights_[call]; }
   DevicePtr<const f32, 16> a() const { return a_.ptr<const f32, 16>(); }
   Buffer& c() { return c_; }
@@ -89,6 +91,7 @@ class ProductData {
   explicit ProductData(const ProductShape& shape) : shape_(shape) {}
 
   ProductShape shape_;
+  u32 calls_on_copies_ = 0;
   std::vector<WeightMatrix> weights_;
   Buffer a_, c_;
 };
@@ -116,7 +119,8 @@ class ProductRun {
   static absl::StatusOr<ProductRun> make(Executor& executor, ProductData& data, const Product& product,
                                          Activations type);
 
-  u32 calls() const { return data_.calls(); }
+  // How many it takes for weights that are in no cache.
+  u32 calls() const;
   bool prepares() const { return prepared_.has_value(); }
   // What activations the call is given.
   Activations a_type() const { return prepared_ ? prepared_->type() : Activations::kF32; }

@@ -1,5 +1,6 @@
 // ptxgen bench --operation: how long products of the executor take, by every path, beside the mere reading of
 // their weights in the same run.
+#include <algorithm>
 #include <memory>
 
 #include "tools/ptxgen/bench_options.h"
@@ -36,6 +37,7 @@ class ProductBench {
         cache_(cache),
         stream_(std::move(stream)),
         executor_(cache, {.programmatic_dependent_launch = !options.plain}),
+        library_(cache.device(), stream_, options.timing),
         floors_(cache, options.timing.rotation(), options.timing.replays()) {}
 
   absl::StatusOr<ProductRow> row(const Product& product) {
@@ -56,13 +58,18 @@ class ProductBench {
     if (absl::Status s = add_ratios(row); !s.ok()) return s;
     if (!options_.trace) return row;
     absl::StatusOr<std::vector<Phase>> phases =
-        time_phases(stream_, cache_, product, *run, *timed, options_.timing, options_.plain);
+        time_phases(stream_, cache_, library_, product, *run, *timed, options_.timing, options_.plain);
     if (!phases.ok()) return phases.status();
     row.phases = *std::move(phases);
     return row;
   }
 
-  std::vector<BenchRow> floors() const { return floors_.rows(); }
+  // What the rows were compared with.
+  void add_yardsticks(ProductReport& report) {
+    report.floors = floors_.rows();
+    report.cublas = cublas_;
+    report.no_cublas = no_cublas_;
+  }
 
  private:
   absl::Status add_ratios(ProductRow& row) {
@@ -71,6 +78,19 @@ class ProductBench {
       if (!floor.ok()) return floor.status();
       if (*floor) (dependent ? row.over_read_dependent : row.over_read) = row.time.median / **floor;
     }
+    const ProductShape& shape = row.product.shape;
+    const absl::StatusOr<LibraryTime> f16 = library_.time_f16(shape.m, shape.n, shape.k);
+    if (!f16.ok()) {
+      no_cublas_ = std::string(f16.status().message());
+      return absl::OkStatus();
+    }
+    row.over_cublas = row.time.median / f16->time.median;
+    const auto same = [&](const ProductRow& other) {
+      const ProductShape& its = other.product.shape;
+      return its.m == shape.m && its.n == shape.n && its.k == shape.k;
+    };
+    if (std::none_of(cublas_.begin(), cublas_.end(), same))
+      cublas_.push_back({.product = {.shape = shape}, .calls = f16->calls, .time = f16->time});
     return absl::OkStatus();
   }
 
@@ -79,7 +99,10 @@ class ProductBench {
   KernelCache& cache_;
   const Stream stream_;
   Executor executor_;
+  LibraryBench library_;
   Floors floors_;
+  std::vector<ProductRow> cublas_;
+  std::string no_cublas_;  // why not
   ProductStock data_;
 };
 
@@ -103,7 +126,7 @@ absl::StatusOr<ProductReport> report_on(const Options& options, const std::vecto
     report.rows.push_back(*std::move(row));
   }
   if (!any) return first_refusal;
-  report.floors = bench.floors();
+  bench.add_yardsticks(report);
   return report;
 }
 

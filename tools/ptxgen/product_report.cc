@@ -29,19 +29,21 @@ std::vector<Cell> cells_of(const Product& product) {
 Json to_json(const std::vector<Phase>& phases) {
   Json array = Json::array();
   for (const Phase& phase : phases)
-    array.push_back({{"kernel", phase.name}, {"microseconds", phase.microseconds}});
+    array.push_back(
+        {{"kernel", phase.name}, {"launches", phase.launches}, {"microseconds", phase.microseconds}});
   return array;
 }
 
 // Columns that have nothing to show are left out of the text.
 struct Shown {
-  bool prepared = false, plain_floor = false, cublas = false, refusals = false;
+  bool prepared = false, plain_floor = false, cublas = false, scratch = false, refusals = false;
 
   explicit Shown(const std::vector<ProductRow>& rows) {
     for (const ProductRow& row : rows) {
       prepared |= row.prepared.has_value();
       plain_floor |= row.over_read && !row.over_read_dependent;
       cublas |= row.over_cublas.has_value();
+      scratch |= row.ran.scratch_bytes > 0;
       refusals |= !row.refused.empty();
     }
   }
@@ -63,6 +65,7 @@ Table empty_table(const Shown& shown) {
                                  {"over_read_pdl", "/ read, PDL"},
                                  {"over_read", shown.plain_floor ? "/ read" : ""},
                                  {"over_cublas", shown.cublas ? "/ cuBLAS f16" : ""},
+                                 {"scratch_bytes", shown.scratch ? "scratch" : ""},
                                  {"phases", ""},
                                  {"phases_microseconds", ""},
                                  {"calls", "calls"},
@@ -80,12 +83,13 @@ void add_row(Table& table, const ProductRow& row) {
   }
   const Json phases = row.phases.empty() ? Json() : to_json(row.phases);
   const Json sum = row.phases.empty() ? Json() : Json(row.sum_of_phases());
-  cells.insert(cells.end(),
-               {detail::field_text(row.a_type), row.ran.path, row.ran.reason, Json(row.ran.kernels),
-                rounded(row.time.median, 2), rounded(row.time.fastest, 2), rounded(row.time.slowest, 2),
-                rounded(row.prepared, 2), row.weight_bytes(), rounded(row.teraflops(), 1),
-                rounded(row.gigabytes_per_second(), 0), rounded(row.over_read_dependent, 3),
-                rounded(row.over_read, 3), rounded(row.over_cublas, 3), phases, sum, row.calls, Json()});
+  cells.insert(
+      cells.end(),
+      {detail::field_text(row.a_type), row.ran.path, row.ran.reason, Json(row.ran.kernels),
+       rounded(row.time.median, 2), rounded(row.time.fastest, 2), rounded(row.time.slowest, 2),
+       rounded(row.prepared, 2), row.weight_bytes(), rounded(row.teraflops(), 1),
+       rounded(row.gigabytes_per_second(), 0), rounded(row.over_read_dependent, 3), rounded(row.over_read, 3),
+       rounded(row.over_cublas, 3), row.ran.scratch_bytes, phases, sum, row.calls, Json()});
   table.add(std::move(cells));
 }
 
@@ -115,19 +119,21 @@ Table cublas_table(const std::vector<ProductRow>& rows) {
 std::string text_of_phases(const std::vector<ProductRow>& rows) {
   std::vector<Column> columns = kProductColumns;
   columns.push_back({"", "phase"});
+  columns.push_back({"", "launches"});
   columns.push_back({"", "us"});
   Table table(std::move(columns));
-  const auto add = [&](const ProductRow& row, const std::string& name, double microseconds) {
+  const auto add = [&](const ProductRow& row, const std::string& name, Cell launches, double microseconds) {
     std::vector<Cell> cells = cells_of(row.product);
     cells.emplace_back(name);
+    cells.push_back(std::move(launches));
     cells.push_back(rounded(microseconds, 2));
     table.add(std::move(cells));
   };
   for (const ProductRow& row : rows) {
     if (row.phases.empty()) continue;
-    for (const Phase& phase : row.phases) add(row, phase.name, phase.microseconds);
-    add(row, "sum of the phases, each alone", row.sum_of_phases());
-    add(row, "the whole", row.time.median);
+    for (const Phase& phase : row.phases) add(row, phase.name, phase.launches, phase.microseconds);
+    add(row, "sum of the phases, each alone", Json(), row.sum_of_phases());
+    add(row, "the whole", Json(), row.time.median);
   }
   return table.empty() ? std::string() : str_cat("\n", table.text());
 }

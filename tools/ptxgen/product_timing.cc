@@ -42,10 +42,20 @@ u32 rows_of(const KernelType& kernel, u32 left) {
   return left;
 }
 
-absl::StatusOr<Phase> time_phase(KernelCache& cache, const KernelType& kernel, u32 m,
-                                 const TimingOptions& options, bool plain) {
-  std::vector<u64> values = kernel->default_arguments();
-  if (!kernel.get_if<Gemv>()) values.back() = m;
+// The kernel's scalars for so many rows of activations.
+std::vector<u64> arguments_for(const Descriptor& kernel, u32 rows, u32 k) {
+  std::vector<u64> values = kernel.default_arguments();
+  const ArgInfos arguments = kernel.arguments(values);
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].direction != Direction::kScalar) continue;
+    if (arguments[i].name == "m") values[i] = rows;
+    if (arguments[i].name == "count") values[i] = u64{rows} * k;
+  }
+  return values;
+}
+
+absl::StatusOr<double> time_kernel(KernelCache& cache, const KernelType& kernel,
+                                   const std::vector<u64>& values, const TimingOptions& options, bool plain) {
   const auto operation = reference::operation_of(kernel, values);
   if (!operation.ok()) return operation.status();
   const absl::StatusOr<CompiledKernel> compiled = cache.get(kernel);
@@ -58,26 +68,32 @@ absl::StatusOr<Phase> time_phase(KernelCache& cache, const KernelType& kernel, u
   const absl::StatusOr<Timing> time =
       time_calls(*compiled, cache.device(), *workload, options.replays(), dependent);
   if (!time.ok()) return time.status();
-  return Phase{kernel->text(), time->median};
+  return time->median;
+}
+
+absl::StatusOr<double> time_launch(LibraryBench& library, const std::string& text) {
+  const absl::StatusOr<LibraryTime> time = library.time(text);
+  if (!time.ok()) return time.status();
+  return time->time.median;
 }
 
 }  // namespace
 
-absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run,
-                                          const TimingOptions& options) {
+absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run, const TimingOptions& options,
+                                          const TimingWishes& wishes) {
   absl::StatusOr<GemmReport> ran = warm_up(stream, run, 1);
   if (!ran.ok()) return ran.status();
   const absl::StatusOr<Timing> alone = time(stream, run, true, 1, 1);
   if (!alone.ok()) return alone.status();
   const u32 calls = options.calls_for(run.calls(), alone->median);
-  const u32 replays = options.replays_for(calls, alone->median);
+  const u32 replays = options.replays_for(calls, alone->median) * wishes.longer;
   ran = warm_up(stream, run, calls);
   if (!ran.ok()) return ran.status();
   TimedProduct timed{.ran = *std::move(ran), .calls = calls};
-  const absl::StatusOr<Timing> whole = time(stream, run, true, calls, replays);
+  const absl::StatusOr<Timing> whole = time(stream, run, wishes.preparation, calls, replays);
   if (!whole.ok()) return whole.status();
   timed.time = *whole;
-  if (!run.prepares()) return timed;
+  if (!run.prepares() || !wishes.preparation) return timed;
   const absl::StatusOr<Timing> prepared = time(stream, run, false, calls, replays);
   if (!prepared.ok()) return prepared.status();
   timed.prepared = prepared->median;
@@ -85,7 +101,7 @@ absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run,
 }
 
 absl::StatusOr<std::vector<Phase>> time_phases(const Stream& stream, KernelCache& cache,
-                                               const Product& product, ProductRun& run,
+                                               LibraryBench& library, const Product& product, ProductRun& run,
                                                const TimedProduct& timed, const TimingOptions& options,
                                                bool plain) {
   std::vector<Phase> phases;
@@ -94,17 +110,33 @@ absl::StatusOr<std::vector<Phase>> time_phases(const Stream& stream, KernelCache
         time_calls(stream, timed.calls, options.replays(), [&](u32) { return run.prepare(stream); });
     if (!preparation.ok()) return preparation.status();
     phases.push_back(
-        {str_cat("prepare activations ", detail::field_text(run.a_type())), preparation->median});
+        {str_cat("prepare activations ", detail::field_text(run.a_type())), 1, preparation->median});
   }
+  const std::size_t first = phases.size();
+  std::vector<u32> rows;  // of a, which each phase behind the first ones takes
   u32 left = product.shape.m;
   for (const std::string& text : timed.ran.kernels) {
-    const absl::StatusOr<KernelType> kernel = parse_kernel(text);
-    if (!kernel.ok()) return kernel.status();
-    const u32 rows = rows_of(*kernel, left);
-    absl::StatusOr<Phase> phase = time_phase(cache, *kernel, rows, options, plain);
-    if (!phase.ok()) return phase.status();
-    phases.push_back(*std::move(phase));
-    if (kernel->get_if<Gemv>() || kernel->get_if<BatchedGemv>()) left -= rows;
+    std::optional<KernelType> kernel;
+    if (!LibraryBench::is_launch(text)) {
+      absl::StatusOr<KernelType> parsed = parse_kernel(text);
+      if (!parsed.ok()) return parsed.status();
+      kernel = *std::move(parsed);
+    }
+    const u32 taken = kernel ? rows_of(*kernel, left) : left;
+    if (kernel && (kernel->get_if<Gemv>() || kernel->get_if<BatchedGemv>())) left -= taken;
+    std::size_t i = first;
+    while (i < phases.size() && (phases[i].name != text || rows[i - first] != taken)) ++i;
+    if (i < phases.size()) {  // one more of the same shape: the next part of a matrix, or of a batch
+      phases[i].microseconds += phases[i].microseconds / phases[i].launches;
+      ++phases[i].launches;
+      continue;
+    }
+    const absl::StatusOr<double> microseconds =
+        kernel ? time_kernel(cache, *kernel, arguments_for(**kernel, taken, product.shape.k), options, plain)
+               : time_launch(library, text);
+    if (!microseconds.ok()) return microseconds.status();
+    phases.push_back({text, 1, *microseconds});
+    rows.push_back(taken);
   }
   return phases;
 }

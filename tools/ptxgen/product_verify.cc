@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "src/reference/gemv_operation.h"
+#include "src/reference/scaled_operation.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/files.h"
 #include "tools/ptxgen/kernel_list.h"
@@ -32,8 +33,19 @@ struct Options {
 
 using Computes = std::unique_ptr<reference::Operation>;
 
+// Of a path of cuBLASLt.
+Computes library_operation(const ProductShape& s, GemmPath path) {
+  Computes plain = reference::product_operation(s.format, s.n, s.k, s.m, reference::Arithmetic::kF32, true);
+  if (path == GemmPath::kSgemm) return plain;
+  const auto type = path == GemmPath::kFp8 ? reference::FloatType::kE4m3 : reference::FloatType::kF16;
+  return reference::scaled_operation(s.format, s.n, s.k, type, std::move(plain));
+}
+
 // What the kernels that ran compute together: all of a call multiply in the same way.
 absl::StatusOr<Computes> operation_of(const Product& product, const GemmReport& ran) {
+  const absl::StatusOr<GemmVariant> variant = GemmVariant::parse(ran.path);
+  if (variant.ok() && variant->path != GemmPath::kFused)
+    return library_operation(product.shape, variant->path);
   std::optional<reference::Arithmetic> common;
   bool matrix = false;
   for (const std::string& text : ran.kernels) {

@@ -1,48 +1,67 @@
 // ptxgen tune: which variant of a product is the fastest on this device, kept for the executors to come.
 #include <algorithm>
+#include <bit>
 #include <cstdio>
 #include <ctime>
-#include <deque>
 #include <memory>
 
 #include "ptxgen/device_policy.h"
 #include "ptxgen/tuning.h"
 #include "tools/ptxgen/candidates.h"
 #include "tools/ptxgen/command.h"
-#include "tools/ptxgen/measure.h"
+#include "tools/ptxgen/list_options.h"
+#include "tools/ptxgen/product_timing.h"
 #include "tools/ptxgen/progress.h"
 #include "tools/ptxgen/table.h"
 
 namespace ptxgen::tool {
 namespace {
 
+// What tells the two kinds of products apart: m for which there are records, and what it stands for.
+template <class Shape>
+struct Kind;
+template <>
+struct Kind<GemvShape> {
+  using Record = TuneRecord;
+  static constexpr ProductKind kKind = ProductKind::kGemv;
+  static constexpr u32 kFewest = 1, kMost = kMostGemvRows;
+  static constexpr std::string_view kMeaning =
+      "kernels are made for so many rows, by which all others are dealt";
+  static Activations type(const GemvShape& shape) { return shape.x_type; }
+  static absl::Status check(const GemvShape&) { return absl::OkStatus(); }
+};
+template <>
+struct Kind<GemmShape> {
+  using Record = GemmTuneRecord;
+  static constexpr ProductKind kKind = ProductKind::kGemm;
+  static constexpr u32 kFewest = bucket_rows(1), kMost = bucket_rows(~0u);
+  static constexpr std::string_view kMeaning = "each stands for all from half of it on";
+  static Activations type(const GemmShape& shape) { return shape.a_type; }
+  // So few are no business of a matrix product's record.
+  static absl::Status check(const GemmShape& shape) {
+    const bool vectors = shape.a_type == Activations::kF32 || shape.a_type == Activations::kQ8_1;
+    if (!vectors || shape.m > kMostGemvRows) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        str_cat("m is ", shape.m, " and a_type ", detail::field_text(shape.a_type),
+                ", which the executor computes as gemv_batch(); tune that, with --operation gemv"));
+  }
+};
+
 struct Options {
-  explicit Options(CLI::App& app) : device(app) {
-    for (const FieldInfo& info : field_infos(GemvShape{})) {
-      lists.emplace_back(std::string(info.name), "");
-      std::string values = allowed_values(info);
-      if (info.name == "m") values = "1, 2, 4, 8, 16";
-      options.push_back(app.add_option(option_of(info.name), lists.back().second,
-                                       str_cat(info.meaning, ": a list of ", values))
-                            ->type_name("LIST"));
-    }
-    app.add_option("--calls", rotation.calls,
-                   "calls in one CUDA graph, each on buffers of its own; default: as many as make 1 to 3 GB")
-        ->transform(whole_number(1, 10000))
-        ->type_name("NUMBER");
-    app.add_option("--replays", replays, str_cat("timed replays of the graph; default ", replays))
-        ->transform(whole_number(1, 10000))
-        ->type_name("NUMBER");
+  Options(CLI::App& app, ProductKind kind)
+      : timing(app, 10),
+        device(app),
+        lists(app, "the product",
+              kind == ProductKind::kGemm ? field_infos(GemmShape{}) : field_infos(GemvShape{}),
+              kind == ProductKind::kGemm ? "8, 16, 32 ... 65536; default 512" : "1, 2, 4, 8, 16; default 1") {
+    add_operation(app, "which product of the executor; default gemv");
     app.add_flag("--list", list, "show the records that are kept, and measure nothing");
     app.add_flag("--json", json, "print JSON");
   }
-  Options(const Options&) = delete;
 
+  TimingOptions timing;
   DeviceOption device;
-  std::deque<std::pair<std::string, std::string>> lists;  // the parser keeps the addresses of the texts
-  std::vector<CLI::Option*> options;
-  RotationOptions rotation;
-  u32 replays = 10;
+  ListOptions lists;
   bool list = false, json = false;
 };
 
@@ -50,78 +69,46 @@ std::string_view view(absl::string_view text) {
   return {text.data(), text.size()};
 }
 
-absl::StatusOr<std::vector<GemvShape>> shapes(const Options& options) {
-  std::vector<GemvShape> all = {GemvShape{}};
-  for (std::size_t i = 0; i < options.lists.size(); ++i) {
-    const auto& [name, text] = options.lists[i];
-    if (options.options[i]->count() == 0) continue;
-    const absl::StatusOr<std::vector<std::string>> parts = split_list(option_of(name), text);
-    if (!parts.ok()) return parts.status();
-    std::vector<GemvShape> more;
-    for (const GemvShape& shape : all) {
-      for (const std::string& part : *parts) {
-        more.push_back(shape);
-        if (absl::Status s = set_field(more.back(), name, part); !s.ok()) return s;
-      }
-    }
-    all = std::move(more);
-  }
-  for (const GemvShape& shape : all) {
+template <class Shape>
+absl::StatusOr<std::vector<Shape>> shapes(const Options& options) {
+  using Kind = tool::Kind<Shape>;
+  absl::StatusOr<std::vector<Shape>> shapes = options.lists.shapes(Shape{});
+  if (!shapes.ok()) return shapes;
+  for (const Shape& shape : *shapes) {
     if (absl::Status s = shape.validate(); !s.ok()) return s;
-    if (shape.m == 0 || shape.m > kMostGemvRows || (shape.m & (shape.m - 1)) != 0) {
-      return absl::InvalidArgumentError(str_cat("m is ", shape.m, "; kernels are made for 1, 2, 4, 8 and ",
-                                                kMostGemvRows,
-                                                " rows, by which all others are dealt: tune these"));
-    }
+    if (absl::Status s = Kind::check(shape); !s.ok()) return s;
+    if (shape.m >= Kind::kFewest && shape.m <= Kind::kMost && std::has_single_bit(shape.m)) continue;
+    return absl::InvalidArgumentError(str_cat("m is ", shape.m, "; it must be a power of two from ",
+                                              Kind::kFewest, " to ", Kind::kMost, ": ", Kind::kMeaning));
   }
-  return all;
+  return shapes;
 }
 
-// One product's buffers, and what each variant takes on them.
-class Tuner {
- public:
-  Tuner(KernelCache& cache, const Options& options) : cache_(cache), options_(options) {}
-
-  absl::Status prepare(const GemvShape& shape, const GemvVariant& variant) {
-    const KernelType kernel = kernel_of(shape, variant);
-    std::vector<u64> values = kernel->default_arguments();
-    if (shape.m > 1) values.back() = shape.m;
-    const auto operation = reference::operation_of(kernel, values);
-    if (!operation.ok()) return operation.status();
-    absl::StatusOr<Workload> workload =
-        Workload::prepare(cache_.device(), **operation, values, options_.rotation);
-    if (!workload.ok()) return workload.status();
-    workload_ = *std::move(workload);
-    return absl::OkStatus();
+std::vector<GemvVariant> candidates_of(const DevicePolicy& policy, const GemvShape& shape,
+                                       const GemvChoice& by_default) {
+  return candidates(shape, by_default.variant, policy.device().sm_count);
+}
+std::vector<GemmVariant> candidates_of(const DevicePolicy& policy, const GemmShape& shape,
+                                       const GemmChoice& by_default) {
+  std::vector<GemmVariant> on_device = policy.gemm_variants(shape, true);
+  // What rounds more than the default is for those who prepare their activations for it.
+  if (shape.a_type == Activations::kF32) {
+    std::erase_if(on_device, [](const GemmVariant& v) {
+      const bool fused = v.path == GemmPath::kFused;
+      return fused ? v.schedule == GemmSchedule::kDp4a : v.path == GemmPath::kFp8;
+    });
   }
+  return candidates(shape, by_default.variant, on_device);
+}
 
-  absl::StatusOr<double> time(const GemvShape& shape, const GemvVariant& variant, u32 replays) {
-    const absl::StatusOr<CompiledKernel> kernel = cache_.get(kernel_of(shape, variant));
-    if (!kernel.ok()) return kernel.status();
-    const bool dependent =
-        kernel->generated().waits_for_predecessor && cache_.device().target().supports(kHopper);
-    const absl::StatusOr<Timing> timing =
-        time_calls(*kernel, cache_.device(), *workload_, replays, dependent);
-    if (!timing.ok()) return timing.status();
-    return timing->median;
-  }
-
- private:
-  KernelCache& cache_;
-  const Options& options_;
-  std::optional<Workload> workload_;
-};
-
-struct Measured {
-  GemvVariant variant;
-  double microseconds;
-};
-
-struct Tuned {
-  TuneRecord record;
-  double by_default = 0;  // microseconds
-  std::size_t tried = 0;
-};
+absl::Status takes_all_rows(const GemvShape& shape, const GemvChoice& choice) {
+  if (choice.rows == shape.m) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      str_cat("no kernel takes ", shape.m, " rows at once here: ", choice.reason));
+}
+absl::Status takes_all_rows(const GemmShape&, const GemmChoice&) {
+  return absl::OkStatus();
+}
 
 std::string today() {
   const std::time_t now = std::time(nullptr);
@@ -131,65 +118,126 @@ std::string today() {
   return {text, std::strftime(text, sizeof(text), "%Y-%m-%d", &utc)};
 }
 
-// Times all candidates, and the fastest of them once more and longer, so that chance has little to say.
-absl::StatusOr<Tuned> tune(KernelCache& cache, const Options& options, const GemvShape& shape) {
-  constexpr std::size_t kFinalists = 6;
-  const DeviceProperties& device = cache.device().properties();
-  const absl::StatusOr<GemvChoice> by_default = DevicePolicy(device, {}, {}).choose(shape, true);
-  if (!by_default.ok()) return by_default.status();
-  if (by_default->rows != shape.m) {
-    return absl::FailedPreconditionError(
-        str_cat("no kernel takes ", shape.m, " rows at once here: ", by_default->reason));
+template <class Shape>
+struct Tuned {
+  typename Kind<Shape>::Record record;
+  double by_default = 0;  // microseconds
+  std::size_t tried = 0;
+};
+
+// Times variants of one kind of products.
+template <class Shape>
+class Tuner {
+ public:
+  using Kind = tool::Kind<Shape>;
+  using Variant = decltype(Kind::Record::variant);
+
+  Tuner(KernelCache& cache, Stream stream, const Options& options)
+      : device_(cache.device()),
+        executor_(cache, {.tuned = TuneRecords{}}),
+        stream_(std::move(stream)),
+        options_(options) {}
+
+  // Times all candidates, and the fastest of them once more and longer, so that chance has little to say.
+  absl::StatusOr<Tuned<Shape>> tune(const Shape& shape) {
+    constexpr std::size_t kFinalists = 6;
+    const DevicePolicy policy(device_.properties(), {}, {});
+    const auto by_default = policy.choose(shape, true);
+    if (!by_default.ok()) return by_default.status();
+    if (absl::Status s = takes_all_rows(shape, *by_default); !s.ok()) return s;
+    if (absl::Status s = prepare(shape); !s.ok()) return s;
+    const std::vector<Variant> all = candidates_of(policy, shape, *by_default);
+    ProgressBar progress(all.size() + kFinalists);
+    const absl::StatusOr<std::vector<Measured>> measured = time_all(shape, all, progress);
+    if (!measured.ok()) return measured.status();
+    std::vector<Measured> finalists = *measured;
+    std::stable_sort(finalists.begin() + (finalists[0].variant == by_default->variant), finalists.end());
+    finalists.resize(std::min(finalists.size(), kFinalists));
+    Tuned<Shape> tuned = {Kind::Record::of_device(device_.properties()), 0, measured->size()};
+    for (Measured& finalist : finalists) {
+      const absl::StatusOr<double> time = this->time(shape, finalist.variant, 3);
+      if (!time.ok()) return time.status();
+      finalist.microseconds = *time;
+      if (finalist.variant == by_default->variant) tuned.by_default = *time;
+      progress.advance(1);
+    }
+    const Measured& best = *std::min_element(finalists.begin(), finalists.end());
+    tuned.record.shape = shape;
+    tuned.record.variant = best.variant;
+    tuned.record.microseconds = best.microseconds;
+    tuned.record.date = today();
+    return tuned;
   }
-  Tuner tuner(cache, options);
-  if (absl::Status s = tuner.prepare(shape, by_default->variant); !s.ok()) return s;
-  const std::vector<GemvVariant> all = candidates(shape, by_default->variant, device.sm_count);
-  std::vector<Measured> measured;
-  ProgressBar progress(all.size() + kFinalists);
-  absl::Status first_failure;
-  for (const GemvVariant& variant : all) {
-    progress.show_at(text_of_fields(shape));
-    const absl::StatusOr<double> time = tuner.time(shape, variant, options.replays);
-    if (absl::Status s = cache.device().health(); !s.ok()) return s;
-    if (time.ok()) measured.push_back({variant, *time});
-    first_failure.Update(time.status());
-    progress.advance(1);
+
+ private:
+  struct Measured {
+    Variant variant;
+    double microseconds;
+    bool operator<(const Measured& other) const { return microseconds < other.microseconds; }
+  };
+
+  static ProductShape product_shape(const Shape& shape) { return {shape.format, shape.n, shape.k, shape.m}; }
+
+  absl::Status prepare(const Shape& shape) {
+    constexpr u64 kSeed = 1;
+    return data_.prepare(device_, product_shape(shape), {}, kSeed, options_.timing.rotation());
   }
-  if (measured.empty()) return first_failure;
-  std::stable_sort(measured.begin() + (measured[0].variant == by_default->variant), measured.end(),
-                   [](const Measured& a, const Measured& b) { return a.microseconds < b.microseconds; });
-  const std::size_t tried = measured.size();
-  measured.resize(std::min(measured.size(), kFinalists));
-  Tuned tuned = {TuneRecord::of_device(device), 0, tried};
-  for (Measured& finalist : measured) {
-    const absl::StatusOr<double> time = tuner.time(shape, finalist.variant, 3 * options.replays);
-    if (!time.ok()) return time.status();
-    finalist.microseconds = *time;
-    if (finalist.variant == by_default->variant) tuned.by_default = *time;
-    progress.advance(1);
+
+  absl::StatusOr<std::vector<Measured>> time_all(const Shape& shape, const std::vector<Variant>& all,
+                                                 ProgressBar& progress) {
+    std::vector<Measured> measured;
+    absl::Status first_failure;
+    for (const Variant& variant : all) {
+      progress.show_at(text_of_fields(shape));
+      const absl::StatusOr<double> time = this->time(shape, variant, 1);
+      if (absl::Status s = device_.health(); !s.ok()) return s;
+      if (time.ok()) measured.push_back({variant, *time});
+      first_failure.Update(time.status());
+      progress.advance(1);
+    }
+    if (measured.empty()) return first_failure;
+    return measured;
   }
-  const Measured& best =
-      *std::min_element(measured.begin(), measured.end(),
-                        [](const Measured& a, const Measured& b) { return a.microseconds < b.microseconds; });
-  tuned.record.shape = shape;
-  tuned.record.variant = best.variant;
-  tuned.record.microseconds = best.microseconds;
-  tuned.record.date = today();
-  return tuned;
-}
+
+  // The product alone: how its activations were prepared is no variant's business.
+  absl::StatusOr<double> time(const Shape& shape, const Variant& variant, u32 longer) {
+    const Product product = {Kind::kKind, product_shape(shape), {variant}};
+    absl::StatusOr<ProductRun> run = ProductRun::make(executor_, *data_, product, Kind::type(shape));
+    if (!run.ok()) return run.status();
+    const absl::StatusOr<TimedProduct> timed =
+        time_product(stream_, *run, options_.timing, {.preparation = false, .longer = longer});
+    if (!timed.ok()) return timed.status();
+    return timed->time.median;
+  }
+
+  const Device device_;
+  Executor executor_;
+  const Stream stream_;
+  const Options& options_;
+  ProductStock data_;
+};
 
 Cell microseconds(double value) {
-  if (value <= 0) return Json();
-  char text[32];
-  return {Json(value),
-          std::string(text, static_cast<std::size_t>(std::snprintf(text, sizeof(text), "%.3f", value)))};
+  return value > 0 ? rounded(value, 3) : Cell(Json());
+}
+
+template <class Record>
+void add_records(Table& table, const std::vector<Record>& records, std::string_view operation,
+                 const DeviceProperties& device) {
+  for (const Record& r : records) {
+    const absl::Status ours = r.belongs_to(device);
+    table.add({std::string(operation), text_of_fields(r.shape), r.variant.to_string(),
+               microseconds(r.microseconds), printable(r.date), printable(r.device), printable(r.compiler),
+               printable(r.library), ours.ok() ? Cell(Json()) : Cell(printable(view(ours.message())))});
+  }
 }
 
 absl::StatusOr<Outcome> list(const Options& options) {
   const TuneRecords kept = TuneRecords::read();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
-  Table table({{"product", "product"},
+  Table table({{"operation", "operation"},
+               {"product", "product"},
                {"variant", "variant"},
                {"microseconds", "us"},
                {"date", "date"},
@@ -197,29 +245,24 @@ absl::StatusOr<Outcome> list(const Options& options) {
                {"compiler", "compiler"},
                {"library", "ptxgen"},
                {"ignored", "ignored here"}});
-  for (const TuneRecord& r : kept.records) {
-    const absl::Status ours = r.belongs_to(device->properties());
-    table.add({text_of_fields(r.shape), r.variant.to_string(), microseconds(r.microseconds),
-               printable(r.date), printable(r.device), printable(r.compiler), printable(r.library),
-               ours.ok() ? Cell(Json()) : Cell(printable(view(ours.message())))});
-  }
+  add_records(table, kept.records, "gemv", device->properties());
+  add_records(table, kept.gemms, "gemm", device->properties());
   if (options.json) return Outcome{to_text({{"records", table.json()}, {"broken", kept.ignored}})};
   std::string text = table.empty() ? std::string("no records; ptxgen tune makes them\n") : table.text();
   for (const std::string& broken : kept.ignored) str_append(&text, "ignored: ", printable(broken), "\n");
   return Outcome{std::move(text)};
 }
 
+template <class Shape>
 absl::StatusOr<Outcome> run(const Options& options) {
-  if (options.list) return list(options);
-  const absl::StatusOr<std::vector<GemvShape>> all = shapes(options);
+  const absl::StatusOr<std::vector<Shape>> all = shapes<Shape>(options);
   if (!all.ok()) return all.status();
-  const absl::StatusOr<Device> device = options.device.open();
+  const absl::StatusOr<Device> device = options.device.open_cuda("tuned for");
   if (!device.ok()) return device.status();
-  if (device->kind() != DeviceKind::kCuda) {
-    return absl::FailedPreconditionError(str_cat("only a CUDA device can be tuned for, and this is the ",
-                                                 device->description(), "; choose one with --device cuda"));
-  }
   KernelCache cache(*device);
+  absl::StatusOr<Stream> stream = device->create_stream();
+  if (!stream.ok()) return stream.status();
+  Tuner<Shape> tuner(cache, *std::move(stream), options);
   Table table({{"product", "product"},
                {"variant", "fastest"},
                {"microseconds", "us"},
@@ -229,8 +272,8 @@ absl::StatusOr<Outcome> run(const Options& options) {
                {"refused", "refused"}});
   bool any = false;
   absl::Status first_refusal;
-  for (const GemvShape& shape : *all) {
-    const absl::StatusOr<Tuned> tuned = tune(cache, options, shape);
+  for (const Shape& shape : *all) {
+    const absl::StatusOr<Tuned<Shape>> tuned = tuner.tune(shape);
     if (absl::Status s = device->health(); !s.ok()) return s;
     first_refusal.Update(tuned.status());
     if (!tuned.ok()) {
@@ -252,9 +295,16 @@ absl::StatusOr<Outcome> run(const Options& options) {
 
 }  // namespace
 
-Action declare_tune(CLI::App& app, const NamedKernel&) {
-  auto options = std::make_shared<Options>(app);
-  return [options] { return run(*options); };
+Action declare_tune(CLI::App& app, const NamedKernel& named) {
+  ProductKind kind = ProductKind::kGemv;
+  absl::Status known;
+  if (named.is_operation()) known = detail::parse_field("--operation", named.operation(), {}, kind);
+  auto options = std::make_shared<Options>(app, kind);
+  return [options, kind, known]() -> absl::StatusOr<Outcome> {
+    if (!known.ok()) return known;
+    if (options->list) return list(*options);
+    return kind == ProductKind::kGemm ? run<GemmShape>(*options) : run<GemvShape>(*options);
+  };
 }
 
 }  // namespace ptxgen::tool
