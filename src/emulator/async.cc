@@ -367,11 +367,12 @@ void Async::fire(ThreadCopies& thread, std::size_t index, bool waited) {
     AsyncCopy& copy = thread.loads[i];
     if (!copy.landed) {
       land(copy, barrier->agent);
-    } else {  // now somebody can wait for it
+    } else if (!copy.awaitable) {  // now somebody can wait for it
       const AccessRecord record = cluster_.shared.agent_record(barrier->agent, copy.instruction);
       cluster_.shared.claim(copy.shared, copy.bytes, copy.record, record);
       copy.record = record;
     }
+    copy.awaitable = true;
     cluster_.shared.publish(copy.record, barrier->arriving);
   }
   if (barrier->pending == 0) {

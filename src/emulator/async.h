@@ -52,6 +52,7 @@ struct AsyncCopy {
   std::uint64_t mbarrier = 0;      // offset of the one that a bulk copy completes
   std::uint32_t group = 0;         // of its thread
   bool landed = false;
+  bool awaitable = false;       // it has landed for a barrier
   bool awaited = false;         // a bulk store whose thread has waited until its source was read
   AccessRecord record;          // of the landing
   std::vector<std::byte> data;  // of a bulk store that has read its source

@@ -7,8 +7,7 @@
 namespace ptxgen::emulator {
 namespace {
 
-constexpr unsigned kBlock = 16;       // products that are added at once, at most
-constexpr int kFractionBits = 25;     // that a term keeps, relative to the largest exponent
+constexpr unsigned kMostBlock = 32;   // products that are added at once
 constexpr int kZeroExponent = -1000;  // of a term that is zero: below every other
 
 // significand * 2^(exponent - fraction bits of the term), exactly.
@@ -17,13 +16,13 @@ struct Term {
   int exponent = kZeroExponent;
 };
 
-// The term's multiple of 2^(largest - kFractionBits), cut off towards zero. `bits`: its fraction bits,
+// The term's multiple of 2^(largest - fraction_bits), cut off towards zero. `bits`: its own fraction bits,
 // below 32.
-std::int64_t aligned(const Term& term, int largest, int bits) {
+std::int64_t aligned(const Term& term, int largest, int bits, int fraction_bits) {
   constexpr int kRoom = 30;  // a product has at most 2 + 2 * 10 significant bits, an accumulator 24
   const std::int64_t magnitude = (term.significand < 0 ? -term.significand : term.significand)
                                  << (kRoom - bits);
-  const int shift = std::min(63, largest - term.exponent + kRoom - kFractionBits);
+  const int shift = std::min(63, largest - term.exponent + kRoom - fraction_bits);
   return term.significand < 0 ? -(magnitude >> shift) : magnitude >> shift;
 }
 
@@ -38,7 +37,7 @@ std::uint32_t rounded(double sum, Format format) {
 std::uint32_t add_block(const Factor* a, const Factor* b, unsigned count, std::uint32_t c,
                         const MmaFormats& f) {
   const Factor accumulator = factor(c, f.accumulator);
-  Term terms[kBlock];
+  Term terms[kMostBlock];
   int largest = accumulator.significand ? accumulator.exponent : kZeroExponent;
   for (unsigned i = 0; i < count; ++i) {
     terms[i].significand = std::int64_t{a[i].significand} * b[i].significand;
@@ -46,11 +45,14 @@ std::uint32_t add_block(const Factor* a, const Factor* b, unsigned count, std::u
     terms[i].exponent = a[i].exponent + b[i].exponent;
     largest = std::max(largest, terms[i].exponent);
   }
-  std::int64_t sum =
-      aligned({accumulator.significand, accumulator.exponent}, largest, f.accumulator.mantissa_bits);
+  std::int64_t sum = aligned({accumulator.significand, accumulator.exponent}, largest,
+                             f.accumulator.mantissa_bits, f.fraction_bits);
   const int bits = f.factor_a.mantissa_bits + f.factor_b.mantissa_bits;
-  for (unsigned i = 0; i < count; ++i) sum += aligned(terms[i], largest, bits);
-  return rounded(std::ldexp(static_cast<double>(sum), largest - kFractionBits), f.accumulator);
+  for (unsigned i = 0; i < count; ++i) sum += aligned(terms[i], largest, bits, f.fraction_bits);
+  const std::uint32_t result =
+      rounded(std::ldexp(static_cast<double>(sum), largest - f.fraction_bits), f.accumulator);
+  const int dropped = static_cast<int>(f.accumulator.mantissa_bits) - f.fraction_bits;
+  return dropped > 0 ? result >> dropped << dropped : result;
 }
 
 }  // namespace
@@ -105,7 +107,7 @@ Factor factor(std::uint32_t bits, Format format) {
 
 namespace {
 
-// c + a . b of at most kBlock products.
+// c + a . b of at most kMostBlock products.
 std::uint32_t dot_block(const Factor* a, const Factor* b, unsigned count, std::uint32_t c,
                         const MmaFormats& formats) {
   double special = factor(c, formats.accumulator).special;
@@ -121,13 +123,13 @@ std::uint32_t dot_block(const Factor* a, const Factor* b, unsigned count, std::u
   return add_block(a, b, count, c, formats);
 }
 
-// Hopper multiplies 8-bit floats as f16 numbers, in two instructions: of each four values of k that share a
-// register the first two, then the other two. c is added at the end, by an ordinary addition.
+// mma.sync multiplies 8-bit floats as f16 numbers on Hopper, in two instructions: of each four values of k
+// that share a register the first two, then the other two. c is added at the end, by an ordinary addition.
 std::uint32_t dot_in_halves(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
                             const MmaFormats& formats) {
   std::uint32_t sum = 0;
   for (unsigned half = 0; half < 2; ++half) {
-    Factor x[kBlock], y[kBlock];
+    Factor x[kMostBlock], y[kMostBlock];
     for (unsigned i = 0; i < k / 2; ++i) {
       const unsigned from = i / 2 * 4 + half * 2 + i % 2;
       x[i] = a[from];
@@ -143,7 +145,7 @@ std::uint32_t dot_in_halves(const Factor* a, const Factor* b, unsigned k, std::u
 
 std::uint32_t fused_dot(const Factor* a, const Factor* b, unsigned k, std::uint32_t c,
                         const MmaFormats& formats) {
-  return k > kBlock ? dot_in_halves(a, b, k, c, formats) : dot_block(a, b, k, c, formats);
+  return k > formats.block ? dot_in_halves(a, b, k, c, formats) : dot_block(a, b, k, c, formats);
 }
 
 }  // namespace ptxgen::emulator

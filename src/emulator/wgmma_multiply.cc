@@ -120,7 +120,8 @@ void multiply_floats(Warp& warp, const WgmmaInFlight& m, const WgmmaForm& form) 
   const auto factors = std::make_unique<Factors<Factor>>(warp, m, form, &mma_factor);
   if (form.negate_a) negate(factors->a, kWgmmaRows);
   if (form.negate_b) negate(factors->b, form.n);
-  const MmaFormats formats{mma_format(form.a), mma_format(form.b), mma_format(form.d)};
+  MmaFormats formats{mma_format(form.a), mma_format(form.b), mma_format(form.d)};
+  if (form.depth() > formats.block) formats.block = 32, formats.fraction_bits = 13;  // 8-bit floats
   accumulate(warp, m, form.d, [&](unsigned row, unsigned column, std::uint32_t c) {
     return fused_dot(factors->a[row].data(), factors->b[column].data(), form.depth(), c, formats);
   });

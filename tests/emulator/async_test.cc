@@ -438,6 +438,27 @@ TEST_CASE("cp.async arrives at an mbarrier", "[emulator][async]") {
              Contains("arrives at phase 0") && Contains("more arrivals than it waits for"));
 }
 
+// Arrivals of a thread cover all copies before them; an earlier one stays what its own mbarrier's waiters
+// get.
+TEST_CASE("a copy that landed for one mbarrier is not another's alone", "[emulator][async]") {
+  const std::string body =
+      "@%p0 mbarrier.init.shared.b64 [bars], 32; @%p0 mbarrier.init.shared.b64 [bars+8], 32;"
+      "@%p0 st.shared.u32 [bars+16], 0; bar.sync 0;"
+      "mad.wide.u32 %rd1, %t, 4, %in; setp.ge.u32 %p3, %t, 32; @%p3 bra FIRST;"
+      "cp.async.ca.shared.global [%s], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bars];"
+      "cp.async.ca.shared.global [%s+2048], [%rd1], 4; cp.async.mbarrier.arrive.noinc.shared.b64 [bars+8];"
+      "bra END;"
+      // The second warp has waited for the first copy when the third one's wait makes the second land.
+      "FIRST: setp.ge.u32 %p3, %t, 64; @%p3 bra SECOND;"
+      "W0: mbarrier.try_wait.parity.shared.b64 %p1, [bars], 0; @!%p1 bra W0;"
+      "F0: ld.volatile.shared.u32 %r1, [bars+16]; setp.eq.u32 %p2, %r1, 0; @%p2 bra F0;"
+      "ld.shared.u32 %r0, [%s+-128]; st.global.u32 [%out], %r0; bra END;"
+      "SECOND: mbarrier.try_wait.parity.shared.b64 %p1, [bars+8], 0; @!%p1 bra SECOND;"
+      "st.volatile.shared.u32 [bars+16], 1;"
+      "END: ret;";
+  for (std::uint64_t seed = 0; seed < 16; ++seed) CHECK(outcome(text_of(body), 96, seed).message == "ok");
+}
+
 // ---- waiting for ever ----
 
 TEST_CASE("a deadlock says who waits for what", "[emulator][async]") {
