@@ -95,7 +95,10 @@ class Divergence {
     for (u8 i = 0; i < instruction.num_results; ++i) raise(values_[instruction.results + i], result);
   }
 
+  // A shuffle gives back what is one value.
   Spread across_cta(const Instruction& instruction, const Operand* operands) const {
+    if (instruction.op == Op::shfl_sync_idx && !differs(operands[0]) && shuffles_from_one_lane(operands))
+      return kUniform;
     return of_kind(row(instruction.op).kind).value_or(of_operands(instruction, operands));
   }
 

@@ -132,7 +132,10 @@ const FunctionInfo& Function::info() const {
 
 absl::StatusOr<std::uint32_t> Function::max_ctas_per_sm(std::uint64_t block_threads,
                                                         std::uint64_t dynamic_shared_bytes) const {
-  const LaunchShape shape = {.block = {block_threads}, .dynamic_shared_bytes = dynamic_shared_bytes};
+  const LaunchShape shape = {.grid = state_->info.cluster,
+                             .block = {block_threads},
+                             .dynamic_shared_bytes = dynamic_shared_bytes,
+                             .cluster = state_->info.cluster};
   absl::Status status = check_launch(state_->backend().properties(), state_->info, shape, {});
   if (status.ok()) status = state_->allow_dynamic_shared(dynamic_shared_bytes);
   if (!status.ok()) return state_->named(status);

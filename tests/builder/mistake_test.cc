@@ -198,7 +198,8 @@ TEST_CASE("barriers that not all threads are sure to reach", "[builder]") {
   CHECK(barrier_if([](KernelBuilder& k) { return ld_volatile_global(k.param(&Args::in)) == 0; }));
   CHECK(barrier_if([](KernelBuilder& k) { return ld_acquire_global(k.param(&Args::in), Scope::kGpu) == 0; }));
   CHECK(barrier_if([](KernelBuilder& k) { return atom_global_add(k.param(&Args::out), 1) == 0; }));
-  CHECK(
+  CHECK(barrier_if([](KernelBuilder& k) { return shfl_sync_idx(k.tid_y(), 0, 31, 0xffffffff) == 0; }));
+  CHECK_FALSE(
       barrier_if([](KernelBuilder& k) { return shfl_sync_idx(k.param(&Args::n), 0, 31, 0xffffffff) == 0; }));
   CHECK(barrier_if([](KernelBuilder& k) { return k.clock() == 0; }));
   // In the else branch; nested in a uniform branch; in a loop whose length differs.
