@@ -110,14 +110,20 @@ struct Products {
   std::size_t x = 0;
   Activations x_type = Activations::kF32;
   u64 m = 1;
-  bool int8 = false;    // f32 activations are quantised first
-  bool half = false;    // weights and activations are rounded to f16
-  bool matrix = false;  // as many rows of x as there are
+  bool int8 = false;                     // f32 activations are quantised first
+  std::optional<HalfWeights> half = {};  // weights and activations are rounded to f16
+  bool matrix = false;                   // as many rows of x as there are
   std::vector<Matrix> matrices = {};
   std::optional<std::size_t> gamma = {};  // RMSNorm
   float epsilon = 0;
   bool swiglu = false;                       // y of the first matrix is silu(its product) times the second's
   std::optional<std::size_t> residual = {};  // added to y of the first matrix
+
+  void set(Arithmetic arithmetic) {
+    int8 = arithmetic == Arithmetic::kInt8;
+    if (arithmetic == Arithmetic::kF16) half = HalfWeights::kAsTheyAre;
+    if (arithmetic == Arithmetic::kF16InRowUnits) half = HalfWeights::kInRowUnits;
+  }
 };
 
 class ProductsOperation final : public Operation {
@@ -134,6 +140,9 @@ class ProductsOperation final : public Operation {
     return matrix ? info(matrix->format).block_bytes : sizeof(float);
   }
   bool is_bounded(std::size_t) const override { return true; }
+  void level(std::size_t argument, absl::Span<std::byte> all) const override {
+    if (const Products::Matrix* matrix = matrix_of(argument)) level_scales(matrix->format, all);
+  }
 
  private:
   // A row of activations as the products take it.
@@ -185,6 +194,19 @@ class ProductsOperation final : public Operation {
     return blocks;
   }
 
+  Bounded product(Format format, absl::Span<const std::byte> row, const Row& x) const {
+    if (const HalfRow* half = std::get_if<HalfRow>(&x)) return dot(format, row, *half, *products_.half);
+    return std::visit(
+        [&]<class T>(const T& values) {
+          if constexpr (std::is_same_v<T, HalfRow>) {
+            return Bounded{};  // above
+          } else {
+            return dot(format, row, values);
+          }
+        },
+        x);
+  }
+
   // The products of rows [first, first + count) of a matrix; about a megabyte of weights at a time.
   absl::StatusOr<std::vector<Bounded>> multiply(const Products::Matrix& matrix, u64 first, u64 count,
                                                 const Row& x, ReadInput read) const {
@@ -198,8 +220,7 @@ class ProductsOperation final : public Operation {
       if (absl::Status s = read(matrix.weights, offset, absl::MakeSpan(rows)); !s.ok()) return s;
       for (u64 at = 0; at < rows.size(); at += row_bytes) {
         const auto row = absl::MakeConstSpan(rows).subspan(at, row_bytes);
-        const Bounded result =
-            std::visit([&](const auto& values) { return dot(matrix.format, row, values); }, x);
+        const Bounded result = product(matrix.format, row, x);
         // Of f16, dot() knows that.
         results.push_back(products_.matrix && !products_.half ? of_matrix_product(result) : result);
       }
@@ -278,8 +299,14 @@ absl::StatusOr<Arithmetic> arithmetic_of(const KernelType& kernel) {
   }
   if (kernel.get_if<BatchedGemv>()) return Arithmetic::kInt8;
   if (const auto* gemm = kernel.get_if<Gemm>()) {
-    if (gemm->schedule == GemmSchedule::kTiled) return Arithmetic::kF32;
-    return gemm->schedule == GemmSchedule::kDp4a ? Arithmetic::kInt8 : Arithmetic::kF16;
+    switch (gemm->schedule) {
+      case GemmSchedule::kTiled: return Arithmetic::kF32;
+      case GemmSchedule::kDp4a: return Arithmetic::kInt8;
+      case GemmSchedule::kWmma:
+      case GemmSchedule::kWmmaMultiWarp: return Arithmetic::kF16;
+      case GemmSchedule::kMma:
+      case GemmSchedule::kWgmma: return Arithmetic::kF16InRowUnits;
+    }
   }
   return absl::UnimplementedError(str_cat(kernel->name(), " computes no product of one matrix"));
 }
@@ -292,8 +319,7 @@ std::unique_ptr<Operation> product_operation(Format format, u32 n, u32 k, u32 m,
   products.k = k;
   products.x = 1;
   products.m = m;
-  products.int8 = arithmetic == Arithmetic::kInt8;
-  products.half = arithmetic == Arithmetic::kF16;
+  products.set(arithmetic);
   products.matrix = matrix;
   products.matrices = {{0, 2, format, n}};
   return std::make_unique<ProductsOperation>(std::move(products),
@@ -334,8 +360,7 @@ std::unique_ptr<Operation> gemm_operation(const Gemm& kernel, ArgInfos arguments
   products.x = 1;
   products.x_type = kernel.a_type;
   products.m = m;
-  products.int8 = kernel.schedule == GemmSchedule::kDp4a;
-  products.half = kernel.schedule != GemmSchedule::kDp4a && kernel.schedule != GemmSchedule::kTiled;
+  products.set(*arithmetic_of(kernel));
   products.matrix = true;
   products.matrices = {{0, 2, kernel.format, kernel.n}};
   return std::make_unique<ProductsOperation>(std::move(products), std::move(arguments));

@@ -20,6 +20,7 @@ enum class Arithmetic : u8 {
   kF32,
   kInt8,  // activations are quantised first
   kF16,   // weights and activations are rounded as gemm.h says
+  kF16InRowUnits,
 };
 // Of a kernel that computes products of one matrix; another one has none.
 absl::StatusOr<Arithmetic> arithmetic_of(const KernelType& kernel);

@@ -169,6 +169,16 @@ std::vector<std::byte> random_blocks(Format format, std::size_t count, std::uint
   });
 }
 
+void level_scales(Format format, absl::Span<std::byte> blocks) {
+  const HalfFields fields = half_fields(format);
+  for (std::size_t at = 0; at < blocks.size(); at += info(format).block_bytes) {
+    for (int i = 0; i < fields.count; ++i) {
+      std::byte& high = blocks[at + fields.offset + static_cast<std::size_t>(2 * i + 1)];
+      high = (high & std::byte{0x83}) | std::byte{7 << 2};  // sign and mantissa stay
+    }
+  }
+}
+
 std::vector<std::byte> random_bytes(Format format, std::size_t count, std::uint64_t seed) {
   Random random(seed);
   return make_blocks(format, count, [&](std::size_t index, Block block) {

@@ -16,6 +16,10 @@ namespace ptxgen::reference {
 // value is finite, in f16 too.
 std::vector<std::byte> random_blocks(Format format, std::size_t count, std::uint64_t seed);
 
+// Brings the f16 scales of whole blocks to between 2^-8 and 2^-7 in magnitude: those in a row of a model lie
+// close together, and kernels may be the faster for it.
+void level_scales(Format format, absl::Span<std::byte> blocks);
+
 // `count` blocks of arbitrary bytes: f16 scales include NaN, Inf, zeros and subnormals (every fourth block
 // has one of these for certain), so values may be NaN or Inf.
 std::vector<std::byte> random_bytes(Format format, std::size_t count, std::uint64_t seed);

@@ -26,9 +26,12 @@ std::vector<std::byte> stage_f16(StagedOrder order, absl::Span<const float> a, s
 HalfRow staged_row(StagedOrder order, absl::Span<const std::byte> staged, std::size_t m, std::size_t k,
                    std::size_t row);
 
-// One row of blocks times x: weights rounded to f16 as gemm.h says, products exact, their sum within
-// of_matrix_product(rounding_bound()).
-Bounded dot(Format format, absl::Span<const std::byte> row, const HalfRow& x);
+// How a schedule has weights (ptxgen/gemm.h): as f16, or as f16 times a power of two of its own for each row.
+enum class HalfWeights { kAsTheyAre, kInRowUnits };
+
+// One row of blocks times x: weights rounded as gemm.h says, products exact, their sum within
+// of_matrix_product(rounding_bound()), and in row units what their last bits are worth besides.
+Bounded dot(Format format, absl::Span<const std::byte> row, const HalfRow& x, HalfWeights weights);
 
 // `value` bounded for the sums of a matrix product, which add more terms one after the other than those of a
 // vector do (product.h, rounding_bound): up to k / 4 additions, and a tensor core cuts off where it should

@@ -36,6 +36,9 @@ class Operation {
   // Valid random input. What a seed gives does not depend on how the argument is cut into pieces.
   absl::Status make_input(std::size_t argument, u64 seed, u64 offset, absl::Span<std::byte> piece) const;
 
+  // Makes weights that make_input() has made more like a model's (generate.h, level_scales()): for timing.
+  virtual void level(std::size_t /*argument*/, absl::Span<std::byte> /*all*/) const {}
+
   // Whether the output is compared within bounds, and not bit for bit.
   virtual bool is_bounded(std::size_t /*argument*/) const { return false; }
 

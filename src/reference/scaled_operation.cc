@@ -53,6 +53,7 @@ class ScaledOperation final : public Operation {
 
   u64 unit(std::size_t argument) const override { return plain_->unit(argument); }
   bool is_bounded(std::size_t) const override { return true; }
+  void level(std::size_t argument, absl::Span<std::byte> all) const override { plain_->level(argument, all); }
 
  private:
   // What values are multiplied with before they are rounded, and what makes the sums results.

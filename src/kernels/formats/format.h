@@ -8,6 +8,8 @@
 //                0 where an integer is put together from several places
 //   kBias        what is subtracted from the stored integers
 //   kSigned      whether these are signed bytes
+//   kMostScale   the largest |scale| that its bits can hold
+//   kMostMin     the same of min; both are 1 where there is none
 //   kHeader      the ranges of bytes that hold scales, for schedules that share their loads
 //   place<W>     what a thread that reads one part knows before it loads anything
 //   load<W>      the part's bytes, from global or shared memory or with a shared header
@@ -71,12 +73,17 @@ struct Part {
   std::vector<Run<W>> runs;
 };
 
-// Whether bits may stay where they lie in their byte. That saves a shift, and multiplies the integers of run
-// r by unit_of(r).
-enum class Packing : u8 { kExact, kInPlace };
+// Whether bits may stay where they lie in their byte, and whether those of other runs may stay beside them
+// (field_mask()). That saves a shift or more, and multiplies the integers of run r by unit_of(r).
+enum class Packing : u8 { kExact, kInPlace, kUnmasked };
 template <class F>
 constexpr u32 unit_of(u32 run, Packing packing) {
-  return packing == Packing::kInPlace ? 1u << (F::kFieldBits * run) : 1u;
+  return packing == Packing::kExact ? 1u : 1u << (F::kFieldBits * run);
+}
+// The bits of a byte that are run `run`'s where they stay in place.
+template <class F>
+constexpr u32 field_mask(u32 run) {
+  return F::kFieldBits == 0 ? 0xffu : ((1u << F::kFieldBits) - 1) << (F::kFieldBits * run);
 }
 
 struct ByteRange {
@@ -110,8 +117,12 @@ template <class F, std::size_t N>
 std::array<Reg<u32>, N> fields_of_bytes(const std::array<Reg<u32>, N>& words, u32 run, Packing packing) {
   constexpr u32 kBits = F::kFieldBits;
   return map(words, [&](const Reg<u32>& word, u32) {
-    return packing == Packing::kInPlace ? word & (0x01010101u * (((1u << kBits) - 1) << (kBits * run)))
-                                        : bits_of_bytes(word, kBits * run, kBits);
+    switch (packing) {
+      case Packing::kUnmasked: return word;
+      case Packing::kInPlace: return word & (0x01010101u * field_mask<F>(run));
+      case Packing::kExact: break;
+    }
+    return bits_of_bytes(word, kBits * run, kBits);
   });
 }
 

@@ -25,6 +25,8 @@ struct Nibbles {
   static constexpr u32 kFieldBits = L.fifth_bit ? 0 : 4;
   static constexpr u32 kBias = L.bias;
   static constexpr bool kSigned = false;
+  static constexpr f32 kMostScale = 1;
+  static constexpr f32 kMostMin = 1;
   static constexpr u32 kQh = L.m ? 4 : 2;
   static constexpr u32 kQs = kQh + (L.fifth_bit ? 4 : 0);
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, kQs}}};

@@ -17,6 +17,8 @@ struct Q2_K {
   static constexpr u32 kFieldBits = 2;
   static constexpr u32 kBias = 0;
   static constexpr bool kSigned = false;
+  static constexpr f32 kMostScale = 15;
+  static constexpr f32 kMostMin = 15;
   static constexpr std::array<ByteRange, 2> kHeader = {{{0, 16}, {80, 4}}};
 
   struct Place {

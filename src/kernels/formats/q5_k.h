@@ -17,6 +17,8 @@ struct Q5_K {
   static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 0;
   static constexpr bool kSigned = false;
+  static constexpr f32 kMostScale = 63;
+  static constexpr f32 kMostMin = 63;
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, 16}}};
 
   struct Place {

@@ -20,6 +20,8 @@ struct Q6_K {
   static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 32;
   static constexpr bool kSigned = false;
+  static constexpr f32 kMostScale = 128;
+  static constexpr f32 kMostMin = 1;
   static constexpr std::array<ByteRange, 1> kHeader = {{{192, 18}}};
 
   struct Place {

@@ -15,6 +15,8 @@ struct Q8_0 {
   static constexpr u32 kFieldBits = 0;
   static constexpr u32 kBias = 0;
   static constexpr bool kSigned = true;
+  static constexpr f32 kMostScale = 1;
+  static constexpr f32 kMostMin = 1;
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, 2}}};
 
   struct Place {

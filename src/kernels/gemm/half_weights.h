@@ -19,10 +19,6 @@ inline Reg<f16x2> both(KernelBuilder& k, const Reg<f32>& value) {
   return bitcast<f16x2>(parts::narrow_pair(k, ElementType::kF16, value, value));
 }
 
-// Which bytes become the first pair of four values, and which the last, as selectors of prmt.
-using PairSelectors = std::array<Reg<u32>, 2>;
-inline constexpr std::array<u32, 2> kPairSelectors = {0x4140, 0x4342};
-
 // The scales and mins of a part's runs.
 template <class F>
 class HalfScales {
@@ -36,14 +32,14 @@ class HalfScales {
   }
 
   // Four values of a run from their bytes, decoded in place: the first two, and the last.
-  std::array<Reg<f16x2>, 2> four(u32 run, const Reg<u32>& bytes, const PairSelectors& pairs) const {
+  std::array<Reg<f16x2>, 2> four(u32 run, const Reg<u32>& bytes) const {
     const Reg<u32> stored = F::kSigned ? bytes ^ 0x80808080u : bytes;
-    return {two(run, stored, pairs[0]), two(run, stored, pairs[1])};
+    return {two(run, stored, 0x4140), two(run, stored, 0x4342)};
   }
 
  private:
   // The last bit of an f16 from 1024 on counts ones: a byte put below 0x64 makes 1024 + byte.
-  Reg<f16x2> two(u32 run, const Reg<u32>& stored, const Reg<u32>& select) const {
+  Reg<f16x2> two(u32 run, const Reg<u32>& stored, u32 select) const {
     constexpr u32 kBias = F::kBias + (F::kSigned ? 128 : 0);
     const u32 unit = formats::unit_of<F>(run, formats::Packing::kInPlace);
     const Reg<f16x2> raised = bitcast<f16x2>(prmt(stored, 0x64646464u, select));

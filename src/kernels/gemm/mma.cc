@@ -53,6 +53,13 @@ Geometry geometry_of(const Gemm& g) {
   return s;
 }
 
+// How many CTAs are to share an SM's registers, where all of them fit: a third one hides what the two wait
+// for. The fifth and sixth bits of weights take too many registers for that. 0 leaves it to the assembler.
+u32 ctas_per_sm(const Gemm& g, u32 threads) {
+  const bool fit = g.format != Format::kQ5_K && g.format != Format::kQ6_K;
+  return g.a_type == Activations::kF16 && threads == 128 && fit ? 3 : 0;
+}
+
 template <class F>
 class MmaKernel {
   using Chunks = WeightChunks<F>;
@@ -78,7 +85,14 @@ class MmaKernel {
 
   void build() {
     parts::launch_dependents(k_);
-    k_.if_(k_.tid_x() < 32u, [&] { weights_.init(); });
+    RowUnits<F> units(k_, kRowsOfLane);
+    const Passes passes(k_, s_.threads());
+    k_.if_(k_.tid_x() == 0u, [&] { passes.init(); });
+    passes.run([&] { multiply(units); }, [&] { k_.if_(units.refit(), [&] { passes.request(); }); }, [] {});
+  }
+
+ private:
+  void multiply(RowUnits<F>& units) const {
     copy_chunk(k_.constant<u32>(0), std::min(g_.k, kChunkValues));
     parts::wait_for_predecessor(k_);
     if (!staged()) {
@@ -94,12 +108,14 @@ class MmaKernel {
       for (u32 i = 0; i < s_.columns / kColumns; ++i) of_tile.emplace_back(k_);
     }
     const u32 whole = g_.k / kChunkValues, rest = g_.k % kChunkValues;
-    k_.for_(0u, whole, 1, [&](const Reg<u32>& chunk) { add_chunk(chunk, kChunkValues, sums); });
-    if (rest) add_chunk(k_.constant<u32>(whole), rest, sums);
+    k_.for_(0u, whole, 1, [&](const Reg<u32>& chunk) { add_chunk(chunk, kChunkValues, units, sums); });
+    if (rest) add_chunk(k_.constant<u32>(whole), rest, units, sums);
+    for (u32 tile = 0; tile < kTiles; ++tile) {
+      for (auto& group : sums[tile]) scale_rows(group, units.inverse(2 * tile), units.inverse(2 * tile + 1));
+    }
     store(sums);
   }
 
- private:
   bool staged() const { return g_.a_type == Activations::kF16; }
   u32 slabs() const { return static_cast<u32>(staged_f16_slabs(g_.k)); }
 
@@ -157,11 +173,10 @@ class MmaKernel {
 
   // ---- Products
 
-  void add_chunk(const Reg<u32>& chunk, u32 values, Sums& sums) const {
+  void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) const {
     std::optional<typename Chunks::Lane> own;
     const auto load = [&](u32 block) {
-      own =
-          weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(block), warp_n_ * kWarpRows, kRowsOfLane);
+      own = weights_.load(chunk_stage(chunk), chunk, block, warp_n_ * kWarpRows, units);
     };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);
@@ -194,17 +209,22 @@ class MmaKernel {
   // Steps `step` and `step` + 1 of a block, which are half `half` of the slab at `stage`.
   void add_steps(const typename Chunks::Lane& own, u32 step, const SharedPtr<std::byte, 16>& stage, u32 half,
                  Sums& sums) const {
-    std::vector<std::vector<A>> a(2);  // [step][16 rows]
+    // Of two groups, two octets each: rows lane % 8 of octet lane / 8 % 2 of group lane / 16.
+    const auto columns =
+        stage + (warp_m_ * (s_.columns / kSlabGroupRows * kGroupBytes) + (lane_ >> 4) * kGroupBytes +
+                 (lane_ >> 3 & 1u) * kOctetBytes + (lane_ & 7u) * kPiece);
     for (u32 i = 0; i < 2; ++i) {
-      for (u32 tile = 0; tile < kTiles; ++tile) a[i].push_back(A(weights_.registers(own, tile, step + i)));
-    }
-    const auto columns = stage + (warp_m_ * (s_.columns / kSlabGroupRows * kGroupBytes) + lane_ * kPiece);
-    for (u32 group = 0; group < s_.columns / kColumns; ++group) {
-      const auto octets = ldmatrix_x4(
-          at<f16>(assume_aligned<16>(columns + (group * kGroupBytes + half * (4 * kOctetBytes)))));
-      for (u32 i = 0; i < 2; ++i) {
-        const B b({octets[2 * i], octets[2 * i + 1]});
-        for (u32 tile = 0; tile < kTiles; ++tile) sums[tile][group] = mma(a[i][tile], b, sums[tile][group]);
+      std::vector<A> a;  // [16 rows]
+      for (u32 tile = 0; tile < kTiles; ++tile) a.push_back(A(weights_.registers(own, tile, step + i)));
+      const u32 octet = (2 * half + i) * 2;
+      for (u32 group = 0; group < s_.columns / kColumns; group += 2) {
+        const auto octets =
+            ldmatrix_x4(at<f16>(assume_aligned<16>(columns + (group * kGroupBytes + octet * kOctetBytes))));
+        for (u32 j = 0; j < 2; ++j) {
+          const B b({octets[2 * j], octets[2 * j + 1]});
+          for (u32 tile = 0; tile < kTiles; ++tile)
+            sums[tile][group + j] = mma(a[tile], b, sums[tile][group + j]);
+        }
       }
     }
   }
@@ -244,6 +264,7 @@ Shape mma_shape(const Gemm& g) {
 void build_mma(KernelBuilder& k, const Gemm& g) {
   const Shape shape = mma_shape(g);
   k.maxntid(shape.threads);
+  if (const u32 ctas = ctas_per_sm(g, shape.threads)) k.minnctapersm(ctas);
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());
   formats::with_format(g.format,
                        [&]<class F>(std::type_identity<F>) { MmaKernel<F>(k, g, shape, shared).build(); });

@@ -24,8 +24,8 @@ inline Sixteen load_step(const TensorOrder& order, const GlobalPtr<const f32, 16
 template <class Scaled>
 std::array<std::array<Reg<u32>, 4>, 2> octets_of(KernelBuilder& k, const Sixteen& sixteen, Scaled&& scaled) {
   const auto pair = [&](u32 octet, u32 lane) {
-    return parts::narrow_pair(k, ElementType::kF16, scaled(sixteen[lane][2 * octet]),
-                              scaled(sixteen[lane][2 * octet + 1]));
+    return parts::narrow_pair(k, ElementType::kF16, scaled(sixteen[lane][octet]),
+                              scaled(sixteen[lane][octet + 2]));
   };
   const auto row = [&](u32 octet) {
     return std::array<Reg<u32>, 4>{pair(octet, 0), pair(octet, 1), pair(octet, 2), pair(octet, 3)};

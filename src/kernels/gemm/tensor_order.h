@@ -1,7 +1,8 @@
 // The order of k in products of f16. An A operand (mma m16n8k16, wgmma m64nNk16) gives a lane four values of
 // a row, so four lanes, which share the row, take a quarter of a block each, the part number `lane` of
 // info.block_values / 4 / runs bytes (format.h). A step is four values of each of them: word w of run r.
-// The first two of the four are the lane's columns 2 t, 2 t + 1 of the 16, the others 2 t + 8, 2 t + 9.
+// The first and third of the four are the lane's columns 2 t, 2 t + 1 of the 16, the second and last 2 t + 8,
+// 2 t + 9: one mask takes bytes 0 and 2 out of a word as two halves.
 #pragma once
 
 #include "ptxgen/gemm.h"

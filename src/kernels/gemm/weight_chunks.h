@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/kernels/formats/format.h"
-#include "src/kernels/gemm/half_weights.h"
+#include "src/kernels/gemm/row_units.h"
 #include "src/kernels/gemm/tensor_order.h"
 
 namespace ptxgen::gemm {
@@ -44,9 +44,8 @@ class WeightChunks {
 
   // What a lane has of a block in each of its rows.
   struct Lane {
-    PairSelectors pairs;
     std::vector<typename F::template Raw<W>> raws;
-    std::vector<HalfScales<F>> scales;
+    std::vector<UnitWeights<F>> weights;
   };
 
   // Of the tile whose first row is `first_n`.
@@ -57,50 +56,27 @@ class WeightChunks {
         layout_(g.format, g.k),
         weights_(weights),
         first_n_(first_n),
-        lane_(lane),
-        pairs_(k.shared<u32, 8>(2 * 32)),
         place_(F::template place<W>(lane & 3u)),
         lane_row_(lane >> 2) {}
 
-  // By the first warp, before a barrier of the CTA and the first load(). Selectors come from memory, each
-  // lane its own, because an assembler keeps what is the same in all lanes in uniform registers, and copies
-  // it before each use: an instruction for every two weights.
-  void init() const {
-    st_shared_v2(pairs_of_lane(), {k_.constant<u32>(kPairSelectors[0]), k_.constant<u32>(kPairSelectors[1])});
-  }
-
   // Starts copies of `values` values of a chunk of `rows` rows, by thread `thread` of `threads`: the 16-byte
-  // pieces that they touch, as far as the matrix reaches. Rows past the last are that one again; their sums
-  // are not kept.
+  // pieces that they touch, as far as the matrix reaches.
   void copy(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 values, u32 rows,
             const Reg<u32>& thread, u32 threads) const {
-    const u32 bytes = values / kInfo.block_values * kInfo.block_bytes;
-    const u32 pieces = layout_.whole_pieces ? bytes / kPiece : layout_.pieces;
-    k_.for_(thread, rows * pieces, threads, [&](const Reg<u32>& index) {
-      const Reg<u32> row = index / pieces;
-      const Reg<u32> piece = index % pieces;
-      const Reg<u64> begin =
-          cvt<u64>(row_of(row)) * u64{layout_.row_bytes} + cvt<u64>(chunk) * u64{layout_.chunk_bytes};
-      const auto target = assume_aligned<16>(stage + (row * layout_.pitch + piece * kPiece));
-      if (layout_.whole_pieces) {
-        const Reg<u64> from = begin + cvt<u64>(piece * kPiece);
-        cp_async_cg_16(target, assume_aligned<16>(weights_ + from));
-        return;
-      }
-      const Reg<u64> from = (begin & ~u64{kPiece - 1}) + cvt<u64>(piece * kPiece);
-      k_.if_(from < begin + u64{bytes}, [&] {
-        const Reg<u64> left = u64{g_.n} * layout_.row_bytes - from;
-        cp_async_cg_16(target, assume_aligned<16>(weights_ + from), cvt<u32>((min)(left, u64{kPiece})));
-      });
-    });
+    if (layout_.row_bytes % kPiece == 0) {
+      copy_columns(stage, chunk, values, rows, thread, threads);
+    } else {
+      copy_anywhere(stage, chunk, values, rows, thread, threads);
+    }
   }
 
-  // Block `block` of a chunk, in rows lane / 4, lane / 4 + 8 ... (`rows` of them) from `first` of the tile
-  // on.
-  Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, const Reg<u32>& block,
-            const Reg<u32>& first, u32 rows) const {
-    Lane lane{ld_shared_v2(pairs_of_lane()), {}, {}};
-    for (u32 r = 0; r < rows; ++r) {
+  // Block `block` of a chunk, in rows lane / 4, lane / 4 + 8 ... from `first` of the tile on, a row for each
+  // unit.
+  Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 block, const Reg<u32>& first,
+            RowUnits<F>& units) const {
+    Lane lane;
+    std::vector<formats::Part<W>> parts;
+    for (u32 r = 0; r < units.rows(); ++r) {
       const Reg<u32> row = first + lane_row_ + 8 * r;
       Reg<u32> offset = row * layout_.pitch + block * kInfo.block_bytes;
       if (!layout_.whole_pieces) {
@@ -110,8 +86,10 @@ class WeightChunks {
       const Block at_row =
           at<const parts::Bytes<kInfo.block_bytes>>(assume_aligned<kBlockAlign>(stage + offset));
       lane.raws.push_back(F::template load<W>(at_row, place_));
-      lane.scales.emplace_back(k_, F::decode(lane.raws.back(), place_, formats::Packing::kInPlace));
+      parts.push_back(decode(lane.raws.back()));
     }
+    units.see(parts, block == 0);
+    for (u32 r = 0; r < units.rows(); ++r) lane.weights.emplace_back(k_, decode(lane.raws[r]), units.unit(r));
     return lane;
   }
 
@@ -123,11 +101,66 @@ class WeightChunks {
   }
 
  private:
-  SharedPtr<u32, 8> pairs_of_lane() const { return assume_aligned<8>(pairs_ + lane_ * 2u); }
+  static u32 bytes_of(u32 values) { return values / kInfo.block_values * kInfo.block_bytes; }
+
+  // All rows begin alike: a thread has one piece of every so many rows, at one distance from the next. Rows
+  // past the last become zeros.
+  void copy_columns(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 values, u32 rows,
+                    const Reg<u32>& thread, u32 threads) const {
+    const u32 bytes = bytes_of(values);
+    const u32 pieces = layout_.whole_pieces ? bytes / kPiece : layout_.pieces;
+    const u32 rows_at_once = threads / pieces;
+    const Reg<u32> begin = chunk * layout_.chunk_bytes;
+    const Reg<u32> row = thread / pieces;
+    const Reg<u32> offset = (layout_.whole_pieces ? begin : begin & ~(kPiece - 1)) + thread % pieces * kPiece;
+    Pred takes_part = thread < rows_at_once * pieces;
+    if (!layout_.whole_pieces) takes_part = takes_part && offset < begin + bytes;
+    const auto from = weights_ + (cvt<u64>(first_n_ + row) * u64{layout_.row_bytes} + cvt<u64>(offset));
+    const auto to = stage + (row * layout_.pitch + thread % pieces * kPiece);
+    k_.if_(takes_part, [&] {
+      for (u32 first = 0; first < rows; first += rows_at_once) {
+        const auto target = assume_aligned<16>(to + first * layout_.pitch);
+        const auto source = assume_aligned<16>(from + u64{first} * layout_.row_bytes);
+        const auto copy_piece = [&] {
+          if (g_.n % rows == 0) return cp_async_cg_16(target, source);
+          const Pred exists = first_n_ + row + first < g_.n;
+          cp_async_cg_16(target, source, selp(k_.constant<u32>(kPiece), k_.constant<u32>(0), exists));
+        };
+        if (first + rows_at_once <= rows) {
+          copy_piece();
+        } else {
+          k_.if_(row + first < rows, copy_piece);
+        }
+      }
+    });
+  }
+
+  // Rows past the last are that one again; their sums are not kept.
+  void copy_anywhere(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 values, u32 rows,
+                     const Reg<u32>& thread, u32 threads) const {
+    const u32 bytes = bytes_of(values);
+    k_.for_(thread, rows * layout_.pieces, threads, [&](const Reg<u32>& index) {
+      const Reg<u32> row = index / layout_.pieces;
+      const Reg<u32> piece = index % layout_.pieces;
+      const Reg<u64> begin =
+          cvt<u64>(row_of(row)) * u64{layout_.row_bytes} + cvt<u64>(chunk) * u64{layout_.chunk_bytes};
+      const auto target = assume_aligned<16>(stage + (row * layout_.pitch + piece * kPiece));
+      const Reg<u64> from = (begin & ~u64{kPiece - 1}) + cvt<u64>(piece * kPiece);
+      k_.if_(from < begin + u64{bytes}, [&] {
+        const Reg<u64> left = u64{g_.n} * layout_.row_bytes - from;
+        cp_async_cg_16(target, assume_aligned<16>(weights_ + from), cvt<u32>((min)(left, u64{kPiece})));
+      });
+    });
+  }
+
   Reg<u32> row_of(const Reg<u32>& row) const { return (min)(first_n_ + row, g_.n - 1); }
   std::array<Reg<f16x2>, 2> four(const Lane& lane, u32 row, u32 step) const {
-    const auto part = F::decode(lane.raws[row], place_, formats::Packing::kInPlace);
-    return lane.scales[row].four(kOf.run(step), part.runs[kOf.run(step)].q[kOf.word(step)], lane.pairs);
+    const u32 run = kOf.run(step);
+    return lane.weights[row].four(run, decode(lane.raws[row]).runs[run].q[kOf.word(step)]);
+  }
+  // Written anew in each gap between effects, so that no weight waits in a register.
+  formats::Part<W> decode(const typename F::template Raw<W>& raw) const {
+    return F::decode(raw, place_, formats::Packing::kUnmasked);
   }
 
   KernelBuilder& k_;
@@ -135,8 +168,6 @@ class WeightChunks {
   const ChunkLayout layout_;
   const GlobalPtr<const std::byte, 16> weights_;
   const Reg<u32> first_n_;
-  const Reg<u32> lane_;
-  const SharedPtr<u32, 8> pairs_;
   const typename F::Place place_;
   const Reg<u32> lane_row_;
 };

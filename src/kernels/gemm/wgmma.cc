@@ -1,7 +1,8 @@
 // The f16 tensor cores of Hopper by wgmma.m64nNk16, N = tile_m: weights are A, in registers, activations B,
 // in shared memory as they were staged. Roles:
 //
-//   consumers  two warpgroups of 64 rows of weights each, all of k. A warp has 16 rows, a lane its bytes of
+//   consumers  a team or two, each two warpgroups of 64 rows of weights. Two teams take the chunks of k in
+//              turn, so that one decodes while the other multiplies. A warp has 16 rows, a lane its bytes of
 //              two of them, as in schedule mma. While the tensor cores multiply a slab of 64 values, the
 //              next one is decoded.
 //   copiers    three warps that bring chunks of weights into a ring by cp.async, in pieces of 16 bytes
@@ -15,11 +16,11 @@
 // multiplications of the slab after it have been started and its own have ended.
 
 #include <algorithm>
-#include <memory>
 #include <optional>
 
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemm/outputs.h"
+#include "src/kernels/gemm/warpgroup_sums.h"
 #include "src/kernels/gemm/weight_chunks.h"
 #include "src/kernels/parts/dependence.h"
 #include "src/kernels/parts/ring.h"
@@ -27,69 +28,65 @@
 namespace ptxgen::gemm {
 namespace {
 
-constexpr u32 kWarpgroup = 128, kConsumers = 2 * kWarpgroup, kCopiers = 96;
-constexpr u32 kThreads = kConsumers + kWarpgroup;
+constexpr u32 kWarpgroup = 128, kTeam = 2 * kWarpgroup, kCopiers = 96;
 constexpr u32 kRows = 128;  // of weights
 constexpr u32 kRowsOfLane = 2;
 constexpr u32 kMostChunks = 8;
-// Registers of a thread: the launch gives all of them 168. The accumulators of 256 rows of a take more, which
-// the warps that copy can spare: 128 * 40 + 256 * 232 = 384 * 168.
-constexpr u32 kCopierRegisters = 40, kConsumerRegisters = 232;
-constexpr u32 kColumnsThatNeedMore = 256;
+constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
 constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
 
 struct Geometry {
-  u32 columns;                  // rows of a
-  u32 chunks, slabs;            // stages
-  u32 chunk_stage, slab_stage;  // bytes
+  u32 columns;  // rows of a
+  u32 teams;
+  u32 chunks, slab_sets;  // stages
+  u32 slabs_in_set;       // that come and go together; 4 are a chunk's
+  u32 chunk_stage, slab;  // bytes
   u32 shared_bytes;
   u32 split;
+
+  u32 set() const { return slabs_in_set * slab; }
+  u32 slab_bytes() const { return slab_sets * set(); }
+  u32 consumers() const { return teams * kTeam; }
+  u32 threads() const { return consumers() + kWarpgroup; }
 };
+
+// Registers of a thread, where the launch gives all of them less than consumers need and copiers can spare
+// some.
+struct Registers {
+  u32 copier = 0, consumer = 0;
+};
+Registers registers_of(const Geometry& s) {
+  if (s.teams == 2) return {32, 112};      // 128 * 32 + 512 * 112 = 640 * 96
+  if (s.columns == 256) return {40, 232};  // 128 * 40 + 256 * 232 = 384 * 168
+  return {};
+}
+
+// The widest tile of two teams, for whose accumulators and weights the registers of all threads must do.
+u32 most_columns_of_teams(Format format) {
+  return format == Format::kQ5_K ? 32 : 64;
+}
 
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
-  s.slabs = s.columns >= 128 ? 4 : 8;
-  s.slab_stage = s.columns / kSlabGroupRows * kGroupBytes;
+  s.slabs_in_set = s.columns == 256 ? 1 : 2;
+  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 64 ? 8 : 12;
+  s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
+  s.slab = s.columns / kSlabGroupRows * kGroupBytes;
   s.chunk_stage = kRows * ChunkLayout(g.format, g.k).pitch;
   constexpr u32 kBarrierBytes = 1024;  // of the rings, and more
-  const u32 room =
-      static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.slabs * s.slab_stage;
-  s.chunks = std::min(kMostChunks, room / s.chunk_stage);
-  s.shared_bytes = s.slabs * s.slab_stage + s.chunks * s.chunk_stage;
+  const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.slab_bytes();
+  // A stage is always the same team's: else one might take the phase before the last for its own.
+  s.chunks = std::min(kMostChunks, room / s.chunk_stage) / s.teams * s.teams;
+  s.shared_bytes = s.slab_bytes() + s.chunks * s.chunk_stage;
   s.split = std::max(g.split_k, 1u);
   return s;
 }
 
-using A = Fragment<Matrix::kA, f16, 64, 16>;
-
-// The accumulators of a warpgroup, whose number the instruction's type has.
-class Sums {
- public:
-  virtual ~Sums() = default;
-  virtual void add(const A& a, const MatrixDescriptor<f16>& b) = 0;
-  virtual Reg<f32> operator[](u32 i) const = 0;
+// How far a consumer has come in the rings.
+struct Cursors {
+  parts::Ring::Cursor chunk, slab;
 };
-template <u32 N>
-class SumsOf final : public Sums {
- public:
-  explicit SumsOf(KernelBuilder& k) : sums_(k) {}
-  void add(const A& a, const MatrixDescriptor<f16>& b) override { wgmma_mma_async(sums_, a, b, true); }
-  Reg<f32> operator[](u32 i) const override { return sums_[i]; }
-
- private:
-  Accumulator<f32, 64, N> sums_;
-};
-std::unique_ptr<Sums> make_sums(KernelBuilder& k, u32 columns) {
-  switch (columns) {
-    case 8: return std::make_unique<SumsOf<8>>(k);
-    case 16: return std::make_unique<SumsOf<16>>(k);
-    case 32: return std::make_unique<SumsOf<32>>(k);
-    case 64: return std::make_unique<SumsOf<64>>(k);
-    case 128: return std::make_unique<SumsOf<128>>(k);
-    default: return std::make_unique<SumsOf<256>>(k);
-  }
-}
 
 template <class F>
 class WgmmaKernel {
@@ -113,38 +110,60 @@ class WgmmaKernel {
         end_chunk_(boundary(1)),
         weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
         sums_(at<f32>(shared)),
-        slabs_(k, shared, s_.slabs, s_.slab_stage),
-        chunks_(k, assume_aligned<16>(shared + s_.slabs * s_.slab_stage), s_.chunks, s_.chunk_stage) {}
+        slabs_(k, shared, s_.slab_sets, s_.set()),
+        chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.chunks, s_.chunk_stage) {}
 
   void build() {
     parts::launch_dependents(k_);
-    k_.if_(thread_ == 0u, [&] {
-      slabs_.init(kConsumers / 32);
-      chunks_.init(kConsumers / 32, kCopiers);
-    });
-    k_.if_(thread_ < 32u, [&] { weights_.init(); });
-    clear_missing_groups();
-    k_.bar_sync(0);
+    const Passes passes(k_, s_.threads());
+    k_.if_(thread_ == 0u, [&] { passes.init(); });
+    const auto run = [&](absl::FunctionRef<void()> role, absl::FunctionRef<void()> ask) {
+      passes.run([&] { begin(), role(); }, ask, [&] { end(); });
+    };
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
-    const bool moves_registers = s_.columns >= kColumnsThatNeedMore;
+    const Registers registers = registers_of(s_);
     k_.if_(
-        warpgroup < 2u,
+        warpgroup < 2 * s_.teams,
         [&] {
-          if (moves_registers) k_.setmaxnreg_inc(kConsumerRegisters);
-          consume();
+          if (registers.consumer) k_.setmaxnreg_inc(registers.consumer);
+          RowUnits<F> units(k_, kRowsOfLane);
+          run([&] { consume(warpgroup >> 1, units); },
+              [&] { k_.if_(units.refit(), [&] { passes.request(); }); });
         },
         [&] {
-          if (moves_registers) k_.setmaxnreg_dec(kCopierRegisters);
-          k_.if_(
-              thread_ < kConsumers + kCopiers, [&] { copy_weights(); },
-              [&] { k_.if_(lane_ == 0u, [&] { copy_activations(); }); });
+          if (registers.copier) k_.setmaxnreg_dec(registers.copier);
+          run(
+              [&] {
+                k_.if_(
+                    thread_ < s_.consumers() + kCopiers, [&] { copy_weights(); },
+                    [&] { k_.if_(lane_ == 0u, [&] { copy_activations(); }); });
+              },
+              [] {});
         });
     if (s_.split > 1) add_and_store();
   }
 
  private:
+  // A pass begins with empty rings.
+  void begin() const {
+    k_.if_(thread_ == 0u, [&] {
+      slabs_.init(kTeam / 32);
+      chunks_.init(kTeam / 32, kCopiers);
+    });
+    clear_missing_groups();
+    k_.bar_sync(kPassBarrier, s_.threads());
+  }
+  void end() const {
+    k_.fence_proxy_async_shared_cta();  // sums lie where stages come again
+    k_.if_(thread_ == 0u, [&] {
+      slabs_.end();
+      chunks_.end();
+    });
+  }
+
   u32 whole_chunks() const { return g_.k / kChunkValues; }
   u32 rest() const { return g_.k % kChunkValues; }
+  static u32 slabs_of(u32 values) { return (values + kSlabValues - 1) / kSlabValues; }
   // Where the chunks of the CTA of rank rank_ + i begin.
   Reg<u32> boundary(u32 i) const {
     if (s_.split == 1) return k_.constant<u32>(i * whole_chunks());
@@ -163,7 +182,7 @@ class WgmmaKernel {
   // them.
   void clear_missing_groups() const {
     k_.if_(own_groups_ < s_.columns / kSlabGroupRows, [&] {
-      k_.for_(thread_, s_.slabs * s_.slab_stage / kPiece, kThreads, [&](const Reg<u32>& piece) {
+      k_.for_(thread_, s_.slab_bytes() / kPiece, s_.threads(), [&](const Reg<u32>& piece) {
         const Reg<u32> zero = k_.constant<u32>(0);
         st_shared_v4(at<u32>(assume_aligned<16>(slabs_.stage(0u) + piece * kPiece)),
                      {zero, zero, zero, zero});
@@ -178,7 +197,7 @@ class WgmmaKernel {
     parts::Ring::Cursor to = chunks_.cursor();
     const auto copy = [&](const Reg<u32>& chunk, u32 values) {
       chunks_.wait_free(to);
-      weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - kConsumers, kCopiers);
+      weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
       chunks_.announce_copied(to.stage());
       to.advance();
     };
@@ -190,93 +209,116 @@ class WgmmaKernel {
     parts::wait_for_predecessor(k_);
     parts::Ring::Cursor to = slabs_.cursor();
     const Reg<u32> bytes = own_groups_ * kGroupBytes;
-    Reg<u32> end = end_chunk_ * kChunkSlabs;
-    if (rest()) {
-      const Reg<u32> all = k_.constant<u32>(static_cast<u32>(staged_f16_slabs(g_.k)));
-      end = s_.split == 1 ? all : selp(all, end, rank_ == s_.split - 1);
-    }
-    k_.for_(first_chunk_ * kChunkSlabs, end, 1, [&](const Reg<u32>& slab) {
-      slabs_.wait_free(to);
-      const Reg<u64> group = cvt<u64>(slab) * cvt<u64>(groups_) + cvt<u64>(first_group_);
-      const auto barrier = slabs_.announce(to.stage(), bytes);
-      cp_async_bulk_shared_global(slabs_.stage(to.stage()), assume_aligned<16>(a_ + group * u64{kGroupBytes}),
-                                  bytes, barrier);
-      to.advance();
-    });
+    const Reg<u64> pitch = cvt<u64>(groups_) * u64{kGroupBytes};
+    const auto copy = [&](const Reg<u32>& chunk, u32 values) {
+      const u32 slabs = slabs_of(values);
+      for (u32 first = 0; first < slabs; first += s_.slabs_in_set) {
+        const u32 count = std::min(s_.slabs_in_set, slabs - first);
+        slabs_.wait_free(to);
+        const auto barrier = slabs_.announce(to.stage(), bytes * count);
+        const auto from =
+            a_ + (cvt<u64>(chunk * kChunkSlabs + first) * pitch + cvt<u64>(first_group_) * u64{kGroupBytes});
+        for (u32 i = 0; i < count; ++i) {
+          cp_async_bulk_shared_global(assume_aligned<16>(slabs_.stage(to.stage()) + i * s_.slab),
+                                      assume_aligned<16>(from + pitch * u64{i}), bytes, barrier);
+        }
+        to.advance();
+      }
+    };
+    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { copy(chunk, kChunkValues); });
+    with_rest([&](const Reg<u32>& chunk) { copy(chunk, rest()); });
   }
 
   // ---- Consumers
 
-  void consume() const {
-    const std::unique_ptr<Sums> sums = make_sums(k_, s_.columns);
-    parts::Ring::Cursor chunk = chunks_.cursor(), slab = slabs_.cursor();
+  void consume(const Reg<u32>& team, RowUnits<F>& units) const {
+    const std::unique_ptr<WarpgroupSums> sums = make_warpgroup_sums(k_, s_.columns);
+    Cursors at = {chunks_.cursor(team), slabs_.cursor(team * sets_in_chunk())};
     Var<u32> before = k_.var<u32>(0u);
-    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& i) {
-      add_chunk(i, kChunkValues, i > first_chunk_, chunk, slab, before, *sums);
-    });
+    const Reg<u32> first = first_chunk_ + team;
+    k_.for_(first, end_chunk_, s_.teams,
+            [&](const Reg<u32>& i) { add_chunk(i, kChunkValues, i > first, at, before, units, *sums); });
     with_rest([&](const Reg<u32>& i) {
-      add_chunk(i, rest(), end_chunk_ > first_chunk_, chunk, slab, before, *sums);
+      const auto add = [&] { add_chunk(i, rest(), end_chunk_ > first, at, before, units, *sums); };
+      if (s_.teams == 1) return add();
+      k_.if_(((end_chunk_ - first_chunk_) & 1u) == team, add);
     });
     k_.wgmma_wait_group(0);
-    if (s_.split > 1) {
-      keep(*sums);
-    } else {
-      store(*sums);
+    sums->scale(units.inverse(0), units.inverse(1));
+    if (s_.teams == 1 && s_.split == 1) return store(*sums);
+    k_.bar_sync(kSumsBarrier, s_.consumers());  // the stages, in whose place sums come, are no longer read
+    if (s_.teams == 2) {
+      k_.if_(team == 1u, [&] { keep(*sums, false); });
+      k_.bar_sync(kSumsBarrier, s_.consumers());
     }
+    k_.if_(team == 0u, [&] {
+      if (s_.split > 1) {
+        keep(*sums, true);
+      } else {
+        store(*sums);
+      }
+    });
   }
 
+  u32 sets_in_chunk() const { return kChunkSlabs / s_.slabs_in_set; }
+  Reg<u32> row_in_tile() const { return thread_ / 32u % (kTeam / 32) * 16u; }
+
   // `later`: a slab has been multiplied before, from stage `before`.
-  void add_chunk(const Reg<u32>& chunk, u32 values, const Pred& later, parts::Ring::Cursor& from,
-                 parts::Ring::Cursor& slab, Var<u32>& before, Sums& sums) const {
-    const u32 slabs = (values + kSlabValues - 1) / kSlabValues;
+  void add_chunk(const Reg<u32>& chunk, u32 values, const Pred& later, Cursors& at, Var<u32>& before,
+                 RowUnits<F>& units, WarpgroupSums& sums) const {
+    const u32 slabs = slabs_of(values);
     std::optional<typename Chunks::Lane> own;
-    chunks_.wait_full(from);
+    chunks_.wait_full(at.chunk);
     const auto load = [&](u32 block) {
-      own = weights_.load(chunks_.stage(from.stage()), chunk, k_.constant<u32>(block), thread_ / 32u * 16u,
-                          kRowsOfLane);
+      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, block, row_in_tile(), units);
     };
     for (u32 i = 0; i < slabs; ++i) {
-      std::vector<A> a;
+      std::vector<WarpgroupA> a;
       for (u32 step = 0; step < kSlabSteps && i * kSlabValues + step * 16 < values; ++step) {
         const u32 first = i * kSlabValues + step * 16;
         if (first % info(F::kFormat).block_values == 0) load(first / info(F::kFormat).block_values);
-        a.push_back(A(weights_.registers(*own, 0, first % info(F::kFormat).block_values / 16)));
+        a.push_back(WarpgroupA(weights_.registers(*own, 0, first % info(F::kFormat).block_values / 16)));
       }
       const bool last_load = Chunks::kWholeChunk ? i == 0 : i + 1 == slabs;
       if (last_load) {
-        chunks_.release(from, lane_);
-        from.advance();
+        chunks_.release(at.chunk, lane_);
+        at.chunk.advance(s_.teams);
       }
-      multiply(a, slab, sums);
-      if (i > 0) {
-        slabs_.release(before, lane_);
-      } else {
-        k_.if_(later, [&] { slabs_.release(before, lane_); });
-      }
-      before = slab.stage();
-      slab.advance();
+      const u32 in_set = i % s_.slabs_in_set;
+      if (in_set == 0) slabs_.wait_full(at.slab);
+      multiply(a, at.slab, in_set, sums);
+      if (in_set == 0) release_before(i > 0, later, before);
+      if (in_set + 1 < s_.slabs_in_set && i + 1 < slabs) continue;
+      before = at.slab.stage();
+      at.slab.advance(i + 1 < slabs ? 1 : 1 + (s_.teams - 1) * sets_in_chunk());
     }
   }
 
-  // Starts the multiplications of a slab, and waits for those of the one before.
-  void multiply(const std::vector<A>& a, const parts::Ring::Cursor& slab, Sums& sums) const {
-    slabs_.wait_full(slab);
-    const MatrixDescriptor<f16> b(at<f16>(slabs_.stage(slab.stage())),
+  void release_before(bool surely, const Pred& later, const Var<u32>& before) const {
+    if (surely) return slabs_.release(before, lane_);
+    k_.if_(later, [&] { slabs_.release(before, lane_); });
+  }
+
+  // Starts the multiplications of slab `i` of a set, and waits for those of the one before.
+  void multiply(const std::vector<WarpgroupA>& a, const parts::Ring::Cursor& set, u32 i,
+                WarpgroupSums& sums) const {
+    const MatrixDescriptor<f16> b(at<f16>(slabs_.stage(set.stage())),
                                   {.leading_bytes = kOctetBytes, .stride_bytes = kGroupBytes});
     k_.wgmma_fence();
-    for (u32 step = 0; step < a.size(); ++step) sums.add(a[step], b.advance(step * 2 * kOctetBytes));
+    for (u32 step = 0; step < a.size(); ++step)
+      sums.add(a[step], b.advance(i * s_.slab + step * 2 * kOctetBytes));
     k_.wgmma_commit_group();
     k_.wgmma_wait_group(1);
   }
 
-  void store(const Sums& sums) const {
+  void store(const WarpgroupSums& sums) const {
     const Reg<u32> first_m = tile_.first_m + (lane_ & 3u) * 2u;
-    const Reg<u32> first_n = tile_.first_n + thread_ / 32u * 16u + (lane_ >> 2);
+    const Reg<u32> first_n = tile_.first_n + row_in_tile() + (lane_ >> 2);
     parts::wait_for_predecessor(k_);
     const auto inverses = staged_inverses(g_, a_, m_);
     store_outputs(
         k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % kRows == 0,
-        [&](u32 group, u32 j, u32 r) { return sums[group * 4 + r * 2 + j]; },
+        [&](u32 group, u32 j, u32 r) { return total(sums, group, r * 2 + j); },
         [&](u32 row) { return ld_global(inverses + (first_m + row)); });
   }
 
@@ -285,13 +327,22 @@ class WgmmaKernel {
   SharedPtr<f32> sum_at(const Reg<u32>& column, const Reg<u32>& row) const {
     return sums_ + (column * kSumsPitch + row);
   }
-  void keep(const Sums& sums) const {
-    k_.bar_sync(1, kConsumers);  // the stages, in whose place the sums come, are no longer read
-    const auto own = sum_at((lane_ & 3u) * 2u, thread_ / 32u * 16u + (lane_ >> 2));
+  // Where accumulator `i` of a group lies, of each team's lane alike.
+  SharedPtr<f32> place(u32 group, u32 i) const {
+    const auto own = sum_at((lane_ & 3u) * 2u, row_in_tile() + (lane_ >> 2));
+    return own + ((group * kSlabGroupRows + i % 2) * kSumsPitch + i / 2 * 8);
+  }
+  // Of the first team: with what the second one has kept.
+  Reg<f32> total(const WarpgroupSums& sums, u32 group, u32 i) const {
+    const Reg<f32> own = sums[group * 4 + i];
+    return s_.teams == 2 ? own + ld_shared(place(group, i)) : own;
+  }
+  // In place of the stages, by the second team for the first, or by the first for the cluster.
+  void keep(const WarpgroupSums& sums, bool whole) const {
     for (u32 group = 0; group < s_.columns / kSlabGroupRows; ++group) {
       for (u32 i = 0; i < 4; ++i) {
-        const Reg<f32> sum = sums[group * 4 + i];
-        st_shared(own + ((group * kSlabGroupRows + i % 2) * kSumsPitch + i / 2 * 8), sum);
+        const Reg<f32> sum = whole ? total(sums, group, i) : sums[group * 4 + i];
+        st_shared(place(group, i), sum);
       }
     }
   }
@@ -303,7 +354,7 @@ class WgmmaKernel {
     for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
     const u32 share = s_.columns / s_.split;
     const auto inverses = staged_inverses(g_, a_, m_);
-    k_.for_(thread_, share * kRows, kThreads, [&](const Reg<u32>& i) {
+    k_.for_(thread_, share * kRows, s_.threads(), [&](const Reg<u32>& i) {
       const Reg<u32> column = rank_ * share + i / kRows;
       const Reg<u32> row = i % kRows;
       const Reg<u32> m = tile_.first_m + column;
@@ -342,7 +393,7 @@ class WgmmaKernel {
 
 Shape wgmma_shape(const Gemm& g) {
   const Geometry s = geometry_of(g);
-  return {s.columns, kRows, kThreads, s.shared_bytes, s.split};
+  return {s.columns, kRows, s.threads(), s.shared_bytes, s.split};
 }
 
 void build_wgmma(KernelBuilder& k, const Gemm& g) {

@@ -46,7 +46,6 @@ class WmmaKernel {
         a_tile_(k.shared<f16, 32>(edge_ * kPitch)),
         w_tile_(k.shared<f16, 32>(edge_ * kPitch)),
         sums_(k.shared<f32, 32>(edge_ * edge_)),
-        pairs_{k.constant<u32>(kPairSelectors[0]), k.constant<u32>(kPairSelectors[1])},
         scales_(k, k.shared<f32>(edge_ * 2), edge_) {}
 
   void build() {
@@ -113,7 +112,7 @@ class WmmaKernel {
       const auto target = w_tile_ + (row * kPitch + block * kInfo.block_values + place.base);
       for (u32 run = 0; run < F::kRuns; ++run) {
         for (u32 word = 0; word < kWidth / 4; ++word) {
-          const auto four = scales.four(run, part.runs[run].q[word], pairs_);
+          const auto four = scales.four(run, part.runs[run].q[word]);
           st_shared_v2(at<u32>(assume_aligned<8>(target + (run * F::kRunStride + word * 4))),
                        {bitcast<u32>(four[0]), bitcast<u32>(four[1])});
         }
@@ -143,7 +142,6 @@ class WmmaKernel {
   const Tile tile_;
   const SharedPtr<f16, 32> a_tile_, w_tile_;
   const SharedPtr<f32, 32> sums_;
-  const PairSelectors pairs_;
   const RowScales scales_;
 };
 

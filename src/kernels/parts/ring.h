@@ -15,14 +15,16 @@ class Ring {
   // How far the producer or a consumer has come: the stage, and the parity of its phase.
   class Cursor {
    public:
-    Cursor(KernelBuilder& k, u32 stages)
-        : k_(k), stages_(stages), stage_(k.var<u32>(0u)), parity_(k.var<u32>(0u)) {}
+    // From tile `first` on, which is less than `stages`.
+    Cursor(KernelBuilder& k, u32 stages, const In<u32>& first)
+        : k_(k), stages_(stages), stage_(k.var<u32>(first)), parity_(k.var<u32>(0u)) {}
     Reg<u32> stage() const { return stage_; }
     Reg<u32> parity() const { return parity_; }
-    void advance() {
-      const Reg<u32> next = stage_ + 1u;
-      const Pred wraps = next == stages_;
-      stage_ = selp(k_.constant<u32>(0), next, wraps);
+    // By `tiles`, at most as many as there are stages.
+    void advance(u32 tiles = 1) {
+      const Reg<u32> next = stage_ + tiles;
+      const Pred wraps = tiles == 1 ? next == stages_ : next >= stages_;
+      stage_ = selp(tiles == 1 ? k_.constant<u32>(0) : next - stages_, next, wraps);
       parity_ = parity_ ^ selp(k_.constant<u32>(1), k_.constant<u32>(0), wraps);
     }
 
@@ -42,7 +44,7 @@ class Ring {
         stage_bytes_(stage_bytes) {}
 
   u32 stages() const { return stages_; }
-  Cursor cursor() const { return Cursor(k_, stages_); }
+  Cursor cursor(const In<u32>& first = 0u) const { return Cursor(k_, stages_, first); }
   SharedPtr<std::byte, 16> stage(u32 s) const { return assume_aligned<16>(data_ + s * stage_bytes_); }
   SharedPtr<std::byte, 16> stage(const Reg<u32>& s) const {
     return assume_aligned<16>(data_ + s * stage_bytes_);
@@ -56,6 +58,15 @@ class Ring {
       mbarrier_init(empty_ + s, consumer_warps);
     }
     k_.fence_mbarrier_init_release_cluster();
+  }
+
+  // Ends what init() began, by the same thread, when all others have passed a barrier after their last use of
+  // the ring. The memory of the stages is free too.
+  void end() const {
+    for (u32 s = 0; s < stages_; ++s) {
+      mbarrier_inval(full_ + s);
+      mbarrier_inval(empty_ + s);
+    }
   }
 
   // A thread of the producer announces `bytes` of a tile, and then starts the copies that bring them.

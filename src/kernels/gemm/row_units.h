@@ -1,0 +1,187 @@
+// Weights as f16 in units of their row, for schedules that keep a row's sums in registers.
+//
+// A byte q below eight zero bits is, as f16, the number q 2^-24. One fma makes a weight of it,
+//
+//   q 2^-24 * f16(d scale 2^u) + f16(m min 2^(u - 24)) = w 2^(u - 24),
+//
+// with 2^u the row's, which brings the largest d * scale that the first block with anything in it can have,
+// by its d, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or less. Where a later block
+// has d * scale * 2^u above 2^15, which f16 might not hold, the CTA makes a second pass, with units by the
+// largest blocks of the rows.
+#pragma once
+
+#include <vector>
+
+#include "src/kernels/formats/format.h"
+#include "src/kernels/gemm/half_weights.h"
+
+namespace ptxgen::gemm {
+
+inline constexpr f32 kStoredUnit = 0x1p-24f;  // of the last bit of an f16
+
+// The 2^u of a lane's rows.
+template <class F>
+class RowUnits {
+  // Of d * scale * 2^u, by the first block and by the largest.
+  static constexpr u32 kFirstExponent = 9, kLastExponent = 11;
+  static constexpr f32 kMost = 0x1p15f;
+  static constexpr f32 kUnset = 0x1p71f;
+
+ public:
+  RowUnits(KernelBuilder& k, u32 rows) : k_(k) {
+    for (u32 r = 0; r < rows; ++r) {
+      units_.push_back(k.var<f32>(kUnset));
+      largest_.push_back(k.var<f32>(0.f));
+    }
+  }
+
+  u32 rows() const { return static_cast<u32>(units_.size()); }
+  Reg<f32> unit(u32 row) const { return units_[row]; }
+  // Sums of weights in units times this are sums of weights.
+  Reg<f32> inverse(u32 row) const { return reciprocal(units_[row]) * (1 / kStoredUnit); }
+
+  // After a pass over all blocks: whether a unit does not fit. From now on they all do.
+  Pred refit() {
+    std::optional<Pred> misfit;
+    for (u32 r = 0; r < rows(); ++r) {
+      const Reg<f32> largest = largest_[r];
+      const Pred of_row = largest * units_[r] > kMost / F::kMostScale;
+      misfit = misfit ? *misfit || of_row : of_row;
+      units_[r] = fitting(largest, kLastExponent);
+    }
+    return *misfit;
+  }
+
+  // By whole warps, before weights of a block are made, of which each row has a part. `first`: a block with
+  // which a row's unit may be set.
+  template <u32 W>
+  void see(const std::vector<formats::Part<W>>& parts, bool first) {
+    std::vector<Reg<f32>> before, now;
+    for (u32 r = 0; r < rows(); ++r) {
+      before.push_back(largest_[r]);
+      now.push_back((max)(before[r], bound(parts[r])));
+    }
+    if (first) {
+      Pred unset = before[0] == 0.f;
+      for (const Reg<f32>& largest : before) unset = unset || largest == 0.f;
+      k_.if_(vote_sync_any(unset, 0xffffffffu), [&] {
+        for (u32 r = 0; r < rows(); ++r) {
+          const Reg<f32> unit = units_[r];
+          units_[r] = selp(fitting(now[r], kFirstExponent), unit, before[r] == 0.f);
+        }
+      });
+    }
+    for (u32 r = 0; r < rows(); ++r) largest_[r] = now[r];
+  }
+
+ private:
+  static constexpr u32 kBias = 127, kMantissa = 23;
+
+  // Of a power of two between 2^-126 and 2^126.
+  static Reg<f32> reciprocal(const Reg<f32>& power) {
+    return bitcast<f32>((2 * kBias << kMantissa) - bitcast<u32>(power));
+  }
+  // What the scales and mins of a part can be, in units of F::kMostScale.
+  template <u32 W>
+  static Reg<f32> bound(const formats::Part<W>& part) {
+    const Reg<f32> d = abs(part.d);
+    return part.m ? (max)(d, abs(*part.m) * (F::kMostMin / F::kMostScale * kStoredUnit)) : d;
+  }
+  // 2^u for a row with this bound.
+  static Reg<f32> fitting(const Reg<f32>& bound, u32 exponent) {
+    const Reg<f32> least = (max)(bound * F::kMostScale, 0x1p-50f);
+    return bitcast<f32>(((2 * kBias + exponent) << kMantissa) - (bitcast<u32>(least) & (0xffu << kMantissa)));
+  }
+
+  KernelBuilder& k_;
+  std::vector<Var<f32>> units_, largest_;
+};
+
+// A pass over a CTA's part of the weights, and a second one where units did not fit.
+class Passes {
+ public:
+  Passes(KernelBuilder& k, u32 threads) : k_(k), threads_(threads), second_(k.shared<u32>(1)) {}
+
+  // By one thread, ahead of a barrier in the first pass.
+  void init() const { st_shared(second_, 0u); }
+  // By any thread that needs a second pass, when asked in the first.
+  void request() const { red_shared_or(second_, 1u, Scope::kCta); }
+
+  // By all threads, in whatever roles: pass(), ask(), and where some thread has requested it again(), pass().
+  // What a pass stores the second one stores again.
+  template <class Pass, class Ask, class Again>
+  void run(Pass&& pass, Ask&& ask, Again&& again) const {
+    Var<u32> left = k_.var<u32>(2u);
+    k_.while_([&] { return left > 0u; },
+              [&] {
+                pass();
+                ask();
+                k_.bar_sync(kBarrier, threads_);
+                const Reg<u32> second = ld_shared(second_);
+                const Reg<u32> one_less = selp(left - 1u, k_.constant<u32>(0), second != 0u);
+                // From one lane, so that an assembler sees that warps branch together.
+                left = shfl_sync_idx(one_less, 0u, 0x1fu, 0xffffffffu);
+                k_.if_(left > 0u, again);
+              });
+  }
+
+ private:
+  static constexpr u32 kBarrier = 2;
+
+  KernelBuilder& k_;
+  u32 threads_;
+  SharedPtr<u32> second_;
+};
+
+// Multiplies what a lane has of two rows in accumulators of `sums`, four to each group of 8 columns: two of
+// the upper row, two of the lower (fragment.h, C).
+template <class F>
+void scale_rows(FragmentVar<F>& sums, const Reg<f32>& upper, const Reg<f32>& lower) {
+  sums = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return F({sums[I] * (I % 4 < 2 ? upper : lower)...});
+  }
+  (std::make_index_sequence<F::kRegisters>{});
+}
+
+// The weights of a part in its row's units.
+template <class F>
+class UnitWeights {
+  static constexpr u32 kBias = F::kBias + (F::kSigned ? 128 : 0);
+
+ public:
+  template <u32 W>
+  UnitWeights(KernelBuilder& k, const formats::Part<W>& part, const Reg<f32>& unit) {
+    const Reg<f32> d = part.d * unit;
+    std::optional<Reg<f32>> m;
+    if (part.m) m = *part.m * (unit * kStoredUnit);
+    for (u32 run = 0; run < F::kRuns; ++run) {
+      const u32 unit_of_q = formats::unit_of<F>(run, formats::Packing::kUnmasked);
+      const formats::Run<W>& of = part.runs[run];
+      const Reg<f32> own = unit_of_q == 1 ? d : d * (1.f / static_cast<f32>(unit_of_q));
+      scales_.push_back(both(k, of.scale ? of.scale->value() * own : own));
+      if (m) {
+        offsets_.push_back(both(k, of.min ? of.min->value() * *m : *m));
+      } else if (kBias) {
+        const f16 minus_bias = {static_cast<u16>(0x8000 | kBias * unit_of_q)};  // as q is stored
+        offsets_.push_back(scales_.back() * k.constant<f16x2>(f16x2{minus_bias, minus_bias}));
+      }
+    }
+  }
+
+  // Four values of a run from their bytes: the first and third, the second and last.
+  std::array<Reg<f16x2>, 2> four(u32 run, const Reg<u32>& bytes) const {
+    const Reg<u32> stored = F::kSigned ? bytes ^ 0x80808080u : bytes;
+    const u32 mask = formats::field_mask<F>(run) * 0x00010001u;
+    return {weights(run, stored & mask), weights(run, stored >> 8 & mask)};
+  }
+
+ private:
+  Reg<f16x2> weights(u32 run, const Reg<u32>& q) const {
+    const Reg<f16x2> stored = bitcast<f16x2>(q);
+    return offsets_.empty() ? stored * scales_[run] : fma_rn(stored, scales_[run], offsets_[run]);
+  }
+
+  std::vector<Reg<f16x2>> scales_, offsets_;
+};
+
+}  // namespace ptxgen::gemm
