@@ -77,6 +77,9 @@ constexpr u32 bucket_rows(u32 m) {
 // The kernel of path fused. m is its argument; whether such a kernel exists is left to its validate().
 PTXGEN_API Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant);
 
+// Whether a StageF16 comes before that kernel: schedules wgmma and mma take f32 activations staged.
+PTXGEN_API bool stages(const GemmShape& shape, const GemmVariant& variant);
+
 // The narrowest tile of schedule mma or wgmma that holds m rows, at most its widest.
 PTXGEN_API u32 narrowest_tile(GemmSchedule schedule, u32 m);
 

@@ -23,6 +23,8 @@ struct Decision {
   std::string path, reason, name;
   GemmPath library = GemmPath::kFused;  // the path, where a library multiplies
   bool asked = false;                   // somebody asks for that path
+  // What stages f32 activations in scratch for the kernel; nothing: it reads them as they are.
+  std::optional<CompiledKernel> stage = {};
 };
 using DecisionPtr = std::shared_ptr<const Decision>;
 

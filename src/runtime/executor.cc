@@ -82,7 +82,8 @@ Executor::State::State(KernelCache& c, const ExecutorOptions& options)
     : cache(c),
       policy(make_policy(c.device(), options)),
       dependent(options.programmatic_dependent_launch && c.device().target().supports(kHopper)),
-      library(c, options.cublaslt, options.copies_max_bytes, dependent) {}
+      scratch(c.device()),
+      library(c, scratch, options.cublaslt, options.copies_max_bytes, dependent) {}
 
 Executor::Executor(KernelCache& cache, const ExecutorOptions& options)
     : state_(std::make_unique<State>(cache, options)) {}
@@ -92,12 +93,11 @@ const absl::StatusOr<DevicePolicy>& Executor::policy() const {
   return state_->policy;
 }
 
-DecisionPtr Executor::State::decision(CompiledKernel kernel, u32 rows, std::string path,
-                                      std::string reason) const {
+Decision Executor::State::decision(CompiledKernel kernel, u32 rows, std::string path,
+                                   std::string reason) const {
   const bool waits = kernel.generated().waits_for_predecessor;
   std::string name = kernel.descriptor().text();
-  return std::make_shared<const Decision>(Decision{std::move(kernel), rows, dependent && waits,
-                                                   std::move(path), std::move(reason), std::move(name)});
+  return {std::move(kernel), rows, dependent && waits, std::move(path), std::move(reason), std::move(name)};
 }
 
 absl::StatusOr<DecisionPtr> Executor::State::decide(const ShapeKey& key) {
@@ -110,7 +110,8 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const ShapeKey& key) {
   const KernelType type = kernel_of(rows, choice->variant);
   absl::StatusOr<CompiledKernel> kernel = cache.get(type);
   if (!kernel.ok()) return unprepared(kernel.status());
-  return shapes.add(key, decision(*std::move(kernel), choice->rows, path_of(*choice, type), choice->reason));
+  return shapes.add(key, std::make_shared<const Decision>(decision(*std::move(kernel), choice->rows,
+                                                                   path_of(*choice, type), choice->reason)));
 }
 
 absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
@@ -121,9 +122,10 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const FusedKey& key) {
   absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(*planned));
   if (!kernel.ok()) return unprepared(kernel.status());
   return fused.add(
-      key, decision(*std::move(kernel), 1,
-                    path_of_plan(planned->plan.ctas ? planned->plan : ptxgen::planned(*planned).plan),
-                    key.product.plan.ctas ? std::string("the call asks for it") : policy->shipped_reason()));
+      key, std::make_shared<const Decision>(decision(
+               *std::move(kernel), 1,
+               path_of_plan(planned->plan.ctas ? planned->plan : ptxgen::planned(*planned).plan),
+               key.product.plan.ctas ? std::string("the call asks for it") : policy->shipped_reason())));
 }
 
 absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
@@ -137,9 +139,20 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
     return gemms.add(key, std::make_shared<const Decision>(
                               Decision{{}, 0, false, "", choice->reason, "", path, choice->asked}));
   }
-  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, choice->variant)));
+  return decide(key, choice->variant, choice->reason);
+}
+
+absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key, const GemmVariant& variant,
+                                                    const std::string& reason) {
+  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, variant)));
   if (!kernel.ok()) return unprepared(kernel.status());
-  return gemms.add(key, decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason));
+  Decision decided = decision(*std::move(kernel), 0, variant.to_string(), reason);
+  if (stages(key.shape, variant)) {
+    absl::StatusOr<CompiledKernel> stage = cache.get(KernelType(internal::stage_of(key.shape)));
+    if (!stage.ok()) return unprepared(stage.status());
+    decided.stage = *std::move(stage);
+  }
+  return gemms.add(key, std::make_shared<const Decision>(std::move(decided)));
 }
 
 absl::Status Executor::State::check(const PreparedActivations& prepared, const WeightMatrix& weights, u32 m,

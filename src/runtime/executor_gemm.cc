@@ -29,10 +29,44 @@ bool reads(GemmPath path, Activations type) {
 
 absl::StatusOr<GemmReport> Executor::State::by_kernel(const Stream& stream,
                                                       const internal::LibraryProduct& product,
-                                                      const Decision& decision) const {
-  std::array<u64, 4> values = {product.weights.address(), product.a, product.c, product.m};
-  if (absl::Status s = launch(decision, stream, values); !s.ok()) return s;
-  return GemmReport{decision.path, decision.reason, {decision.name}};
+                                                      const GemmKey& key, const Decision& decision) {
+  if (!decision.stage) {
+    std::array<u64, 4> values = {product.weights.address(), product.a, product.c, product.m};
+    if (absl::Status s = launch(decision, stream, values); !s.ok()) return s;
+    return GemmReport{decision.path, decision.reason, {decision.name}};
+  }
+  absl::StatusOr<internal::Scratch> room =
+      scratch.take(stream, staged_f16_bytes(product.weights.k(), product.m));
+  if (room.ok()) return staged_in(stream, product, decision, *room);
+  if (!absl::IsResourceExhausted(room.status())) return room.status();
+  const GemmVariant without = {.schedule = GemmSchedule::kWmmaMultiWarp};
+  const absl::StatusOr<DecisionPtr> instead =
+      decide(GemmKey{key.shape, key.aligned, without}, without,
+             str_cat(decision.reason, "; ", decision.path, " cannot be had: ", room.status().message()));
+  if (!instead.ok()) return instead.status();
+  return by_kernel(stream, product, key, **instead);
+}
+
+absl::StatusOr<GemmReport> Executor::State::staged_in(const Stream& stream,
+                                                      const internal::LibraryProduct& product,
+                                                      const Decision& decision,
+                                                      internal::Scratch& room) const {
+  std::array<u64, 4> values = {product.weights.address(), room.address(), product.c, product.m};
+  absl::Status s = stage(stream, *decision.stage, product.a, room.address(), product.m);
+  if (s.ok()) s = launch(decision, stream, values);
+  s.Update(room.done(stream));  // even of one that failed, a part may have been added
+  if (!s.ok()) return s;
+  return GemmReport{decision.path,
+                    decision.reason,
+                    {decision.stage->descriptor().text(), decision.name},
+                    staged_f16_bytes(product.weights.k(), product.m)};
+}
+
+absl::Status Executor::State::stage(const Stream& stream, const CompiledKernel& kernel, u64 from, u64 to,
+                                    u32 m) const {
+  const bool early = dependent && kernel.generated().waits_for_predecessor;
+  const std::array<u64, 3> values = {from, to, m};
+  return kernel.launch(stream, values, {.programmatic_dependent_launch = early});
 }
 
 absl::StatusOr<GemmReport> Executor::State::by_library(const Stream& stream, internal::LibraryProduct product,
@@ -52,9 +86,10 @@ absl::StatusOr<GemmReport> Executor::State::by_library(const Stream& stream, int
                " cannot be had: ", report.status().message());
     product.path = *next;
   }
-  const absl::StatusOr<DecisionPtr> instead = decide(GemmKey{key.shape, key.aligned, {}, true});
+  const GemmKey by_fused = {key.shape, key.aligned, {}, true};
+  const absl::StatusOr<DecisionPtr> instead = decide(by_fused);
   if (!instead.ok()) return instead.status();
-  absl::StatusOr<GemmReport> report = by_kernel(stream, product, **instead);
+  absl::StatusOr<GemmReport> report = by_kernel(stream, product, by_fused, **instead);
   if (report.ok()) report->reason = str_cat(reason, "; ", report->reason);
   return report;
 }
@@ -81,7 +116,7 @@ absl::StatusOr<GemmReport> Executor::gemm(const Stream& stream, const WeightMatr
   if (!decided.ok()) return decided.status();
   const internal::LibraryProduct product = {
       GemmPath::kFused, weights, type, prepared ? prepared->data_.address() : a.address_, m, c.address};
-  if ((*decided)->kernel) return state_->by_kernel(stream, product, **decided);
+  if ((*decided)->kernel) return state_->by_kernel(stream, product, key, **decided);
   return state_->by_library(stream, product, key, **decided);
 }
 
@@ -145,9 +180,7 @@ absl::Status Executor::prepare_activations(const Stream& stream, DevicePtr<const
                                                           : KernelType(QuantizeQ8_1{into.k_});
   const absl::StatusOr<CompiledKernel> kernel = state_->cache.get(type);
   if (!kernel.ok()) return internal::unprepared(kernel.status());
-  const std::array<u64, 3> values = {x.address, into.data_.address(), m};
-  const bool dependent = state_->dependent && kernel->generated().waits_for_predecessor;
-  const absl::Status launched = kernel->launch(stream, values, {.programmatic_dependent_launch = dependent});
+  const absl::Status launched = state_->stage(stream, *kernel, x.address, into.data_.address(), m);
   if (launched.ok()) into.m_ = m;
   return launched;
 }

@@ -34,7 +34,15 @@ struct Needed {
     bool asked;
   };
   std::vector<Library> library;
+  u64 scratch_bytes = 0;  // of kernels
   absl::Status status;
+
+  void add(const GemmShape& shape, const GemmVariant& variant) {
+    kernels.push_back(kernel_of(shape, variant));
+    if (!stages(shape, variant)) return;
+    kernels.push_back(internal::stage_of(shape));
+    scratch_bytes = std::max(scratch_bytes, staged_f16_bytes(shape.k, shape.m));
+  }
 };
 
 void need_shape(const DevicePolicy& policy, GemvShape shape, const Preparation& wanted, Needed& needed) {
@@ -74,7 +82,7 @@ void need_library(const DevicePolicy& policy, const GemmShape& shape, bool align
   if (choice.asked || shape.a_type != Activations::kF32) return;
   const absl::StatusOr<GemmChoice> instead = policy.fused(shape, aligned);
   if (!instead.ok()) return;
-  needed.kernels.push_back(kernel_of(shape, instead->variant));
+  needed.add(shape, instead->variant);
   needed.gemms.push_back({shape, aligned, {}, true});
 }
 
@@ -94,7 +102,7 @@ void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& w
     if (!choice.ok()) return;
     needed.gemms.push_back({shape, wanted.aligned, wanted.gemm_variant});
     if (choice->variant.path == GemmPath::kFused) {
-      needed.kernels.push_back(kernel_of(shape, choice->variant));
+      needed.add(shape, choice->variant);
     } else {
       need_library(policy, shape, wanted.aligned, *choice, needed);
     }
@@ -145,6 +153,7 @@ std::vector<absl::Status> Executor::prepare(absl::Span<const Preparation> produc
       for (const ShapeKey& key : needed.shapes) needed.status.Update(state.decide(key).status());
       for (const FusedKey& key : needed.fused) needed.status.Update(state.decide(key).status());
       for (const GemmKey& key : needed.gemms) needed.status.Update(state.decide(key).status());
+      if (needed.scratch_bytes > 0) needed.status.Update(state.scratch.prepare(needed.scratch_bytes));
       for (const Needed::Library& product : needed.library) {
         const absl::Status s = state.library.prepare(product.path, product.shape);
         if (product.asked) needed.status.Update(s);  // else a kernel takes its place

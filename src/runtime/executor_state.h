@@ -18,6 +18,11 @@ inline bool runs_as_gemv(const DevicePolicy& policy, Activations a_type, u32 m,
   return reads && m <= kMostGemvRows && !policy.asks_for_gemm(call);
 }
 
+// What stages f32 activations for such products.
+inline StageF16 stage_of(const GemmShape& shape) {
+  return {.k = shape.k, .order = staged_order(shape.format)};
+}
+
 // Nothing but several products of the same vector.
 inline bool only_products(const FusedGemv& fused) {
   return fused.norm == Norm::kNone && fused.combine == Combine::kNone && fused.residual == Residual::kNone;
@@ -31,13 +36,20 @@ struct Executor::State {
   absl::StatusOr<internal::DecisionPtr> decide(const internal::ShapeKey& key);
   absl::StatusOr<internal::DecisionPtr> decide(const internal::FusedKey& key);
   absl::StatusOr<internal::DecisionPtr> decide(const internal::GemmKey& key);
-  internal::DecisionPtr decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
+  absl::StatusOr<internal::DecisionPtr> decide(const internal::GemmKey& key, const GemmVariant& variant,
+                                               const std::string& reason);
+  internal::Decision decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
 
   // A matrix product by a path of cuBLASLt, or where that cannot be had by another: the report says why.
   absl::StatusOr<GemmReport> by_library(const Stream& stream, internal::LibraryProduct product,
                                         const internal::GemmKey& key, const internal::Decision& decision);
   absl::StatusOr<GemmReport> by_kernel(const Stream& stream, const internal::LibraryProduct& product,
-                                       const internal::Decision& decision) const;
+                                       const internal::GemmKey& key, const internal::Decision& decision);
+  absl::StatusOr<GemmReport> staged_in(const Stream& stream, const internal::LibraryProduct& product,
+                                       const internal::Decision& decision, internal::Scratch& scratch) const;
+
+  // By a kernel that stages or quantises m rows of f32.
+  absl::Status stage(const Stream& stream, const CompiledKernel& kernel, u64 from, u64 to, u32 m) const;
 
   // Whether a product of m rows can have them.
   absl::Status check(const PreparedActivations& prepared, const WeightMatrix& weights, u32 m,
@@ -55,6 +67,7 @@ struct Executor::State {
   internal::Decisions<internal::ShapeKey> shapes;
   internal::Decisions<internal::FusedKey> fused;
   internal::Decisions<internal::GemmKey> gemms;
+  internal::ScratchPool scratch;
   internal::LibraryProducts library;
 };
 

@@ -16,7 +16,8 @@ std::vector<GemmSchedule> shipped_order(Activations a_type) {
   switch (a_type) {
     case Activations::kF16: return {GemmSchedule::kWgmma, GemmSchedule::kMma};
     case Activations::kQ8_1: return {GemmSchedule::kDp4a};
-    case Activations::kF32: return {GemmSchedule::kMma, GemmSchedule::kWmmaMultiWarp};
+    case Activations::kF32:  // staged first, for the first two
+      return {GemmSchedule::kWgmma, GemmSchedule::kMma, GemmSchedule::kWmmaMultiWarp};
     case Activations::kF16Rows:
     case Activations::kE4m3: break;
   }
@@ -48,16 +49,18 @@ bool is_one_of(Activations type, std::initializer_list<Activations> types) {
 
 }  // namespace
 
-// Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, since
-// that decodes weights the fewest times; narrower where it makes too few tiles and a narrower one enough;
-// else, of at most 64 rows, several CTAs to a tile.
+// Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, up to
+// 128, since that decodes weights the fewest times (of 256 rows it was never faster on an H200, whose driver
+// spills registers there); narrower where it makes too few tiles and a narrower one enough; else, of at most
+// 64 rows, several CTAs to a tile.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const {
-  constexpr u32 kRows = 128, kMostShared = 64, kMostCtas = 8;  // rows of weights in a tile; CTAs of a cluster
+  constexpr u32 kRows = 128, kWidest = 128;       // rows of weights, of a
+  constexpr u32 kMostShared = 64, kMostCtas = 8;  // rows of a; CTAs of a cluster
   const auto fills = [&](u32 tile_m, u32 split) {
     const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
     return tiles * split * 4 >= u64{sms()} * 3;
   };
-  variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  variant.tile_m = std::min(kWidest, narrowest_tile(variant.schedule, shape.m));
   while (variant.tile_m > kMostShared && !fills(variant.tile_m, 1)) variant.tile_m /= 2;
   if (variant.split_k != 0) return variant;
   const u32 most = variant.tile_m > kMostShared ? 1 : std::min(kMostCtas, shape.k / 256);

@@ -26,12 +26,18 @@ absl::Status GemmShape::validate() const {
   return check_fields(*this);
 }
 
+bool stages(const GemmShape& shape, const GemmVariant& variant) {
+  const bool takes_staged =
+      variant.schedule == GemmSchedule::kWgmma || variant.schedule == GemmSchedule::kMma;
+  return shape.a_type == Activations::kF32 && variant.path == GemmPath::kFused && takes_staged;
+}
+
 Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
   return {.format = shape.format,
           .k = shape.k,
           .n = shape.n,
           .schedule = variant.schedule,
-          .a_type = shape.a_type,
+          .a_type = stages(shape, variant) ? Activations::kF16 : shape.a_type,
           .tile_m = variant.tile_m,
           .tile_n = variant.tile_n,
           .split_k = variant.split_k};

@@ -89,14 +89,14 @@ std::vector<KernelType> library_kernels(const DeviceProperties& device, GemmPath
   return all;
 }
 
-LibraryProducts::LibraryProducts(KernelCache& cache, const std::string& library,
+LibraryProducts::LibraryProducts(KernelCache& cache, ScratchPool& scratch, const std::string& library,
                                  std::optional<u64> copies_max_bytes, bool dependent)
     : cache_(cache),
       library_(library),
       copies_max_bytes_(budget_of(cache.device(), copies_max_bytes)),
       dependent_(dependent),
       copies_(cache.device(), copies_max_bytes_.value_or(0)),
-      scratch_(cache.device()) {}
+      scratch_(scratch) {}
 
 // ---- The library, and launches
 

@@ -43,8 +43,8 @@ class LibraryProducts {
  public:
   // `library`, `copies_max_bytes`: as in ExecutorOptions. `dependent`: kernels may be launched before their
   // predecessor has ended.
-  LibraryProducts(KernelCache& cache, const std::string& library, std::optional<u64> copies_max_bytes,
-                  bool dependent);
+  LibraryProducts(KernelCache& cache, ScratchPool& scratch, const std::string& library,
+                  std::optional<u64> copies_max_bytes, bool dependent);
 
   // Opens the library and has memory ready for a product of shape.m rows.
   absl::Status prepare(GemmPath path, const GemmShape& shape);
@@ -101,7 +101,7 @@ class LibraryProducts {
   const absl::StatusOr<u64> copies_max_bytes_;
   const bool dependent_;
   WeightCopies copies_;
-  ScratchPool scratch_;
+  ScratchPool& scratch_;
   std::mutex mutex_;  // guards the next
   std::shared_ptr<LtMultiplier> multiplier_;
 };

@@ -121,12 +121,12 @@ TEST_CASE("records of matrix products are kept beside the others, and decide", "
   CHECK(choose(300).variant == gemm.variant);
   CHECK(choose(512).reason == "ptxgen tune measured it on 2026-01-31: 99.5 us");
   CHECK(choose(33).variant.to_string() == "mma tile_m=32 tile_n=128");
-  CHECK(choose(65).variant.to_string() == "mma tile_m=128 tile_n=128");
+  CHECK(choose(65).variant.to_string() == "wgmma tile_m=128");
   CHECK(take(policy.choose(gemm.shape, true, GemmVariant{})).asked);
 
   // What rounds more, or does not fit, gives way.
   all.gemms[0].variant.path = GemmPath::kFp8;
-  all.gemms[1].variant = {.schedule = GemmSchedule::kWgmma};
+  all.gemms[1].variant = {.schedule = GemmSchedule::kTiled, .tile_m = 64};
   const DevicePolicy wary(h200(), {}, all);
   CHECK(contains(take(wary.choose(gemm.shape, true)).reason, "it is for those who ask"));
   CHECK(contains(take(wary.choose(mma.shape, true)).reason, "a record of ptxgen tune does not fit: "));
