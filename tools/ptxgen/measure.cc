@@ -12,6 +12,7 @@ absl::StatusOr<std::vector<std::byte>> random_content(const reference::Operation
   std::vector<std::byte> content(operation.arguments()[argument].bytes);
   const absl::Status made = operation.make_input(argument, kSeed, 0, absl::MakeSpan(content));
   if (!made.ok()) return made;
+  operation.level(argument, absl::MakeSpan(content));
   return content;
 }
 

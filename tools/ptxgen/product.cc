@@ -70,6 +70,7 @@ absl::StatusOr<PreparedActivations> make_activations(const Executor& executor, c
 absl::Status fill(const reference::Operation& operation, std::size_t argument, u64 seed, Buffer& buffer) {
   std::vector<std::byte> content(operation.arguments()[argument].bytes);
   if (absl::Status s = operation.make_input(argument, seed, 0, absl::MakeSpan(content)); !s.ok()) return s;
+  operation.level(argument, absl::MakeSpan(content));
   return buffer.copy_from_host(content.data(), content.size());
 }
 

@@ -70,7 +70,7 @@ struct Product {
 };
 
 // Weights, activations and room for results on a device, with the random content that
-// reference::product_operation() makes of `seed`. Every call has weights of its
+// reference::product_operation() makes of `seed`, and level() of the weights. Every call has weights of its
 // own, so that it finds them in no cache; activations and results are the same for all, as the kernels before
 // and after them would have it.
 class ProductData {
