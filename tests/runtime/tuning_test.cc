@@ -140,17 +140,17 @@ TEST_CASE("records of matrix products are kept beside the others, and decide", "
 }
 
 TEST_CASE("from many rows on an H200 multiplies by cuBLASLt unasked", "[runtime][tuning]") {
-  const GemmShape many = {.m = 512};
+  const GemmShape many = {.m = 4096};
   const auto path = [&](const DeviceProperties& device, const GemmShape& shape) {
     return take(DevicePolicy(device, {}, {}).choose(shape, true)).variant.path;
   };
   CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), many) == GemmPath::kDequantHgemm);
-  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {.m = 256}) == GemmPath::kFused);
+  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {.m = 2048}) == GemmPath::kFused);
   CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kEmulator, 132), many) == GemmPath::kFused);
   CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 114), many) == GemmPath::kFused);
   const DevicePolicy policy(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmChoice choice = take(policy.choose(many, true));
-  CHECK(choice.reason == "from m = 512 on it was faster on an H200");
+  CHECK(choice.reason == "from m = 4096 on it was faster on an H200");
   CHECK_FALSE(choice.asked);
   CHECK(take(policy.fused(many, true)).variant.path == GemmPath::kFused);
   // The kernels of both can be compiled ahead.
