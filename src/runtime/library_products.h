@@ -1,7 +1,8 @@
 // The products of an executor by cuBLASLt: paths sgemm, hgemm, dequant_hgemm and fp8.
 //
 // Activations are multiplied as rows of f16 or e4m3, all with one scale, which the device finds: scalars
-// first (the largest |a|, the scale that products are multiplied with, a zero), the rows at kRowsAt.
+// first (the largest |a|, the scale that products are multiplied with, a zero), the rows at kRowsAt. cuBLASLt takes
+// scales at multiples of 16 bytes only.
 #pragma once
 
 #include <memory>
@@ -20,7 +21,7 @@
 
 namespace ptxgen::internal {
 
-inline constexpr u64 kAbsmaxAt = 0, kScaleAt = 4, kZeroAt = 8, kScalarsBytes = 12, kRowsAt = 256;
+inline constexpr u64 kAbsmaxAt = 0, kScaleAt = 16, kZeroAt = 32, kScalarsBytes = 36, kRowsAt = 256;
 constexpr u64 scaled_rows_bytes(Activations type, u32 k, u64 rows) {
   return kRowsAt + rows * k * (type == Activations::kE4m3 ? 1 : 2);
 }
