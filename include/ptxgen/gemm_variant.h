@@ -71,7 +71,7 @@ struct PTXGEN_API GemmVariant {
 // One m stands for all whose kernel is chosen alike: tiles grow with it, and then their number.
 constexpr u32 bucket_rows(u32 m) {
   constexpr u32 kFewest = 8, kMost = 65536;
-  return std::clamp(std::bit_ceil(std::min(m, kMost)), kFewest, kMost);
+  return std::clamp(std::bit_ceil((std::min)(m, kMost)), kFewest, kMost);
 }
 
 // The kernel of path fused. m is its argument; whether such a kernel exists is left to its validate().
