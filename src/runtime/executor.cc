@@ -139,15 +139,10 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
     return gemms.add(key, std::make_shared<const Decision>(
                               Decision{{}, 0, false, "", choice->reason, "", path, choice->asked}));
   }
-  return decide(key, choice->variant, choice->reason);
-}
-
-absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key, const GemmVariant& variant,
-                                                    const std::string& reason) {
-  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, variant)));
+  absl::StatusOr<CompiledKernel> kernel = cache.get(KernelType(kernel_of(key.shape, choice->variant)));
   if (!kernel.ok()) return unprepared(kernel.status());
-  Decision decided = decision(*std::move(kernel), 0, variant.to_string(), reason);
-  if (stages(key.shape, variant)) {
+  Decision decided = decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason);
+  if (stages(key.shape, choice->variant)) {
     absl::StatusOr<CompiledKernel> stage = cache.get(KernelType(internal::stage_of(key.shape)));
     if (!stage.ok()) return unprepared(stage.status());
     decided.stage = *std::move(stage);

@@ -40,11 +40,14 @@ absl::StatusOr<GemmReport> Executor::State::by_kernel(const Stream& stream,
   if (room.ok()) return staged_in(stream, product, decision, *room);
   if (!absl::IsResourceExhausted(room.status())) return room.status();
   const GemmVariant without = {.schedule = GemmSchedule::kWmmaMultiWarp};
-  const absl::StatusOr<DecisionPtr> instead =
-      decide(GemmKey{key.shape, key.aligned, without}, without,
-             str_cat(decision.reason, "; ", decision.path, " cannot be had: ", room.status().message()));
+  const absl::StatusOr<DecisionPtr> instead = decide(GemmKey{key.shape, key.aligned, without});
   if (!instead.ok()) return instead.status();
-  return by_kernel(stream, product, key, **instead);
+  absl::StatusOr<GemmReport> report = by_kernel(stream, product, key, **instead);
+  if (report.ok()) {  // what is decided about `without` is kept, and is not to blame for this once
+    report->reason =
+        str_cat(decision.reason, "; ", decision.path, " cannot be had: ", room.status().message());
+  }
+  return report;
 }
 
 absl::StatusOr<GemmReport> Executor::State::staged_in(const Stream& stream,

@@ -36,8 +36,6 @@ struct Executor::State {
   absl::StatusOr<internal::DecisionPtr> decide(const internal::ShapeKey& key);
   absl::StatusOr<internal::DecisionPtr> decide(const internal::FusedKey& key);
   absl::StatusOr<internal::DecisionPtr> decide(const internal::GemmKey& key);
-  absl::StatusOr<internal::DecisionPtr> decide(const internal::GemmKey& key, const GemmVariant& variant,
-                                               const std::string& reason);
   internal::Decision decision(CompiledKernel kernel, u32 rows, std::string path, std::string reason) const;
 
   // A matrix product by a path of cuBLASLt, or where that cannot be had by another: the report says why.

@@ -56,6 +56,11 @@ TEST_CASE("where device memory runs out, a path that needs less serves", "[runti
   CHECK(unstaged.path == "wmma_multi_warp");
   CHECK(contains(unstaged.reason, "the call asks for it; mma tile_m=32 tile_n=128 cannot be had: "));
   CHECK(unstaged.scratch_bytes == 0);
+  // Who asks for that kernel afterwards is told so, and nothing else.
+  const GemmReport asked =
+      take(executor.gemm(other, first, a.ptr<const f32>(), 20, c.ptr<f32>(),
+                         {.variant = GemmVariant{.schedule = GemmSchedule::kWmmaMultiWarp}}));
+  CHECK(asked.reason == "the call asks for it");
   CHECK(run(first, 64, GemmPath::kFp8).path == "fp8");
   executor.release_weights(first);
   CHECK(run(first, 64, GemmPath::kHgemm).path == "hgemm");
