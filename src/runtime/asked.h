@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -9,6 +10,14 @@
 #include "ptxgen/strings.h"
 
 namespace ptxgen::internal {
+
+// Why a record of `ptxgen tune` decides.
+template <class Record>
+std::string measured_reason(const Record& record) {
+  std::string reason = str_cat("ptxgen tune measured it on ", record.date, ": ");
+  str_append(&reason, record.microseconds, " us");
+  return reason;
+}
 
 template <class Variant>
 struct Asked {

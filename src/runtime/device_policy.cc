@@ -127,9 +127,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool alig
       return absl::FailedPreconditionError(s.message());
     // Schedules of one row at a time can be the fastest for several.
     const u32 rows = takes_rows(record.variant.schedule) ? wanted.m : 1;
-    std::string reason = str_cat("ptxgen tune measured it on ", record.date, ": ");
-    str_append(&reason, record.microseconds, " us");
-    return GemvChoice{record.variant, rows, std::move(reason)};
+    return GemvChoice{record.variant, rows, internal::measured_reason(record)};
   }
   return absl::NotFoundError("there is no record");
 }

@@ -159,9 +159,7 @@ absl::StatusOr<GemmChoice> DevicePolicy::tuned(const GemmShape& shape, bool alig
     if (whole.ok() && whole->path == GemmPath::kFp8 && shape.a_type == Activations::kF32)
       whole = absl::FailedPreconditionError("path fp8 rounds more than others: it is for those who ask");
     if (!whole.ok()) return absl::FailedPreconditionError(whole.status().message());
-    std::string reason = str_cat("ptxgen tune measured it on ", record.date, ": ");
-    str_append(&reason, record.microseconds, " us");
-    return GemmChoice{*whole, std::move(reason)};
+    return GemmChoice{*whole, internal::measured_reason(record)};
   }
   return absl::NotFoundError("there is no record");
 }

@@ -178,6 +178,13 @@ class WgmmaKernel {
     k_.if_(rank_ == s_.split - 1, add);
   }
 
+  // visit(chunk, its values) for all of the CTA's.
+  template <class Visit>
+  void for_each_chunk(Visit&& visit) const {
+    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { visit(chunk, kChunkValues); });
+    with_rest([&](const Reg<u32>& chunk) { visit(chunk, rest()); });
+  }
+
   // Rows of a past the last group are in no copy, and their products are not kept; but a multiplication reads
   // them.
   void clear_missing_groups() const {
@@ -195,14 +202,12 @@ class WgmmaKernel {
 
   void copy_weights() const {
     parts::Ring::Cursor to = chunks_.cursor();
-    const auto copy = [&](const Reg<u32>& chunk, u32 values) {
+    for_each_chunk([&](const Reg<u32>& chunk, u32 values) {
       chunks_.wait_free(to);
       weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
       chunks_.announce_copied(to.stage());
       to.advance();
-    };
-    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { copy(chunk, kChunkValues); });
-    with_rest([&](const Reg<u32>& chunk) { copy(chunk, rest()); });
+    });
   }
 
   void copy_activations() const {
@@ -210,7 +215,7 @@ class WgmmaKernel {
     parts::Ring::Cursor to = slabs_.cursor();
     const Reg<u32> bytes = own_groups_ * kGroupBytes;
     const Reg<u64> pitch = cvt<u64>(groups_) * u64{kGroupBytes};
-    const auto copy = [&](const Reg<u32>& chunk, u32 values) {
+    for_each_chunk([&](const Reg<u32>& chunk, u32 values) {
       const u32 slabs = slabs_of(values);
       for (u32 first = 0; first < slabs; first += s_.slabs_in_set) {
         const u32 count = std::min(s_.slabs_in_set, slabs - first);
@@ -224,9 +229,7 @@ class WgmmaKernel {
         }
         to.advance();
       }
-    };
-    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { copy(chunk, kChunkValues); });
-    with_rest([&](const Reg<u32>& chunk) { copy(chunk, rest()); });
+    });
   }
 
   // ---- Consumers
@@ -322,7 +325,7 @@ class WgmmaKernel {
         [&](u32 row) { return ld_global(inverses + (first_m + row)); });
   }
 
-  // ---- Sums over a cluster
+  // ---- Sums over teams and a cluster
 
   SharedPtr<f32> sum_at(const Reg<u32>& column, const Reg<u32>& row) const {
     return sums_ + (column * kSumsPitch + row);
