@@ -10,21 +10,20 @@
 
 namespace ptxgen::formats {
 
-// Where the scales of the sub-blocks 2 * chunk and 2 * chunk + 1 lie: shifts and masks, so that both halves
-// of a block take the same instructions.
+// Which bytes hold the scales of the sub-blocks 2 * chunk and 2 * chunk + 1, and which of their bits: so that
+// both halves of a block take the same instructions.
 struct KScalesPlace {
-  Pred upper;  // sub-blocks 4..7
-  Reg<u32> shift, min_shift, high_shift;
+  Pred upper;          // sub-blocks 4..7
+  Reg<u32> two_bytes;  // of each of two words, for prmt
   Reg<u32> low_mask, high_mask;
 };
 inline KScalesPlace place_k_scales(const Reg<u32>& chunk) {
   KernelBuilder& k = *chunk.kernel();
   const Pred upper = chunk >= 2u;
-  const Reg<u32> shift = (chunk & 1u) * 16u;
   const auto choose = [&](u32 if_upper, u32 otherwise) {
     return selp(k.constant<u32>(if_upper), k.constant<u32>(otherwise), upper);
   };
-  return {upper, shift, shift + choose(4, 0), shift + 2u, choose(0x0f0f, 0x3f3f), choose(0x3030, 0)};
+  return {upper, 0x5410u + (chunk & 1u) * 0x2222u, choose(0x0f0f0f0f, 0x3f3f3f3f), choose(0x30303030, 0)};
 }
 
 // The scales and mins of both sub-blocks, from the three words.
@@ -33,12 +32,12 @@ struct KScales {
 };
 inline KScales decode_k_scales(const Reg<u32>& s0, const Reg<u32>& s1, const Reg<u32>& s2,
                                const KScalesPlace& at) {
-  const auto both = [&](const Reg<u32>& low, const Reg<u32>& shift) {
-    return ((selp(s2, low, at.upper) >> shift) & at.low_mask) | ((low >> at.high_shift) & at.high_mask);
-  };
-  const Reg<u32> scales = both(s0, at.shift);
-  const Reg<u32> mins = both(s1, at.min_shift);
-  return {{small_byte(scales, 0), small_byte(scales, 1)}, {small_byte(mins, 0), small_byte(mins, 1)}};
+  // Two scales, then two mins: six bits of sub-blocks 0..3 with the high bits of 4..7 above them, and the low
+  // nibbles of 4..7.
+  const Reg<u32> sixes = prmt(s0, s1, at.two_bytes);
+  const Reg<u32> nibbles = prmt(s2, s2 >> 4, at.two_bytes);
+  const Reg<u32> all = (selp(nibbles, sixes, at.upper) & at.low_mask) | ((sixes >> 2) & at.high_mask);
+  return {{small_byte(all, 0), small_byte(all, 1)}, {small_byte(all, 2), small_byte(all, 3)}};
 }
 
 }  // namespace ptxgen::formats
