@@ -43,13 +43,15 @@ inline Quantized quantize(const std::array<Reg<f32>, 8>& x) {
   top = over_lanes(top, 4, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
 
   // d, rounded up to bf16. What is not finite becomes the NaN 0x7fff; what is too small to divide by, zero.
+  // The inverse of what is not finite is NaN as well.
   constexpr u32 kInfinity = 0x7f800000, kTwoToMinus118 = 0x04800000;
   KernelBuilder& k = *top.kernel();
+  const Pred zero = top < kTwoToMinus118;
   const Reg<u32> exact = bitcast<u32>(bitcast<f32>(top) * (1.f / 127.f));
-  const Reg<u32> rounded = (exact + 0xffffu) >> 16;
-  const Reg<u32> finite = selp(k.constant<u32>(0), rounded, top < kTwoToMinus118);
+  const Reg<u32> rounded = (exact + 0xffffu) & 0xffff0000u;
+  const Reg<u32> finite = selp(k.constant<u32>(0), rounded >> 16, zero);
   const Reg<u32> d = selp(k.constant<u32>(0x7fff), finite, top >= kInfinity);
-  const Reg<f32> inverse = selp(k.constant<f32>(0.f), reciprocal_of_bf16(bitcast<f32>(d << 16)), d == 0u);
+  const Reg<f32> inverse = selp(k.constant<f32>(0.f), reciprocal_of_bf16(bitcast<f32>(rounded)), zero);
 
   // 1.5 * 2^23 plus a value of at most 127 rounds it to an integer, whose low byte ends the sum's bits.
   constexpr f32 kMagic = 12582912.f;
