@@ -18,9 +18,13 @@
 
 #include "src/kernels/gemv/stream.h"
 
+#include <algorithm>
+#include <bit>
+
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/producer.h"
 #include "src/kernels/gemv/stream_activations.h"
+#include "src/kernels/parts/per_thread.h"
 #include "src/kernels/parts/requires.h"
 
 namespace ptxgen::gemv {
@@ -67,6 +71,7 @@ class JobKernel {
   static constexpr u32 W = kPartBytes<F>;
   static constexpr u32 kBlockBytes = info(F::kFormat).block_bytes;
   using Raw = typename F::template Raw<W>;
+  using Part = formats::Part<W>;
 
  public:
   JobKernel(KernelBuilder& k, const Stream& s, std::size_t job, const StreamPointers& pointers,
@@ -162,67 +167,113 @@ class JobKernel {
 
   // ---- The consumers: warps
 
+  // What a lane has of every tile.
+  struct Share {
+    Reg<u32> slice, first_row, block_offset;
+    typename F::Place place;
+  };
+
   void consume() {
     const u32 lanes = s_.plan.row_lanes;
     const Reg<u32> slice = warp_ % g_.slices;
     const Reg<u32> wanted = slice * lanes + (lane_ & (lanes - 1));
     const Reg<u32> part = (min)(wanted, g_.row_parts - 1);  // past the row's end: with activations of zero
-    const Reg<u32> first_row = warp_ / g_.slices * (s_.plan.rows * g_.sets) + lane_ / lanes;  // of a tile
-    const Reg<u32> block_offset = part / kBlockParts<F> * kBlockBytes;
-    const typename F::Place place = F::template place<W>(part % kBlockParts<F>);
-    const Reg<u32> end = tiles();
+    const Share share = {slice, warp_ / g_.slices * (s_.plan.rows * g_.sets) + lane_ / lanes,
+                         part / kBlockParts<F> * kBlockBytes, F::template place<W>(part % kBlockParts<F>)};
     parts::Ring::Cursor at_stage = ring_.cursor();
+    // The first tile mostly arrives while the kernel before still runs: it waits for that one's end decoded.
+    const std::vector<Part> first = take_tile(share, k_.constant<u32>(0), at_stage);
 
     activations_.stage();
     std::vector<std::vector<parts::Int8Run<W>>> x;
     for (u32 m = 0; m < s_.max_m; ++m) x.push_back(activations_.load(m, part, wanted < g_.row_parts));
 
-    k_.for_(0u, end, 1, [&](const Reg<u32>& tile) {
-      ring_.wait_full(at_stage);
-      std::vector<Raw> raw;
-      for (u32 set = 0; set < s_.plan.rows; ++set) {
-        for (u32 matrix = 0; matrix < job_.matrices; ++matrix)
-          raw.push_back(load_row(at_stage, tile, first_row + set * g_.sets, matrix, block_offset, place));
+    // Every CTA has `least` tiles, some have one more.
+    const u32 least = g_.tiles(g_.least_rows), together = tiles_together(),
+              whole = least / together * together;
+    const auto add_tiles = [&](const Reg<u32>& tile, u32 count, std::vector<Part> taken) {
+      std::vector<Reg<f32>> sums;  // of [tile][set][matrix][m]
+      for (u32 i = 0; i < count; ++i) {
+        if (taken.empty()) taken = take_tile(share, tile + i, at_stage);
+        add_products(taken, x, sums);
+        taken.clear();
       }
-      ring_.release(at_stage, lane_);
-      at_stage.advance();
-      std::vector<Reg<f32>> sums;  // of [set][matrix][m]
-      for (const Raw& row : raw) {
-        const formats::Part<W> decoded = F::decode(row, place, formats::Packing::kInPlace);
-        for (const auto& runs : x) {
-          Reg<f32> sum = k_.constant<f32>(0.f);
-          for (u32 r = 0; r < F::kRuns; ++r)
-            sum = parts::add_product<F, W>(decoded, decoded.runs[r], runs[r], sum);
-          sums.push_back(sum);
-        }
+      leave_sums(share, tile, sums);
+    };
+    add_tiles(k_.constant<u32>(0), together, first);
+    if (whole > together) {
+      k_.for_(together, whole, together, [&](const Reg<u32>& tile) { add_tiles(tile, together, {}); });
+    }
+    if (whole < g_.tiles(g_.most_rows)) {
+      k_.for_(whole, tiles(), 1, [&](const Reg<u32>& tile) { add_tiles(tile, 1, {}); });
+    }
+  }
+
+  // Tiles of which the sums are reduced together: the more, the fewer shuffles and the longer the code. All
+  // of a CTA's where these are few, so that there is no loop; else two.
+  u32 tiles_together() const {
+    constexpr u32 kMostSums = 8;
+    const u32 sums = s_.plan.rows * job_.matrices * s_.max_m;  // of a tile
+    const u32 least = g_.tiles(g_.least_rows), most = (std::min)(kMostSums, s_.plan.row_lanes) / sums;
+    const bool all = least == g_.tiles(g_.most_rows) && std::has_single_bit(least) && least <= most;
+    return all ? least : (std::min)({2u, least, (std::max)(most, 1u)});
+  }
+
+  // Waits for a tile, and lets go of it.
+  std::vector<Part> take_tile(const Share& share, const Reg<u32>& tile, parts::Ring::Cursor& at_stage) const {
+    ring_.wait_full(at_stage);
+    std::vector<Raw> raw;
+    for (u32 set = 0; set < s_.plan.rows; ++set) {
+      for (u32 matrix = 0; matrix < job_.matrices; ++matrix)
+        raw.push_back(load_row(at_stage, tile, share.first_row + set * g_.sets, matrix, share));
+    }
+    ring_.release(at_stage, lane_);
+    at_stage.advance();
+    std::vector<Part> taken;
+    for (const Raw& row : raw) taken.push_back(F::decode(row, share.place, formats::Packing::kInPlace));
+    return taken;
+  }
+
+  void add_products(const std::vector<Part>& taken, const std::vector<std::vector<parts::Int8Run<W>>>& x,
+                    std::vector<Reg<f32>>& sums) const {
+    for (const Part& part : taken) {
+      for (const auto& runs : x) {
+        Reg<f32> sum = k_.constant<f32>(0.f);
+        for (u32 r = 0; r < F::kRuns; ++r) sum = parts::add_product<F, W>(part, part.runs[r], runs[r], sum);
+        sums.push_back(sum);
       }
-      const u32 values = static_cast<u32>(sums.size());
-      const u32 of_row = job_.matrices * s_.max_m;
-      const Reg<u32> value = exchange_sums(sums, lanes, lane_);
-      const Reg<u32> row = tile * g_.tile_rows + first_row + value / of_row * g_.sets;
-      k_.if_((lane_ & (lanes / values - 1)) == 0u && row < rows_, [&] {
-        st_shared(partials_ + ((slice * g_.most_rows + row) * of_row + value % of_row), sums[0]);
-      });
+    }
+  }
+
+  // Those of the tiles from `first_tile` on.
+  void leave_sums(const Share& share, const Reg<u32>& first_tile, std::vector<Reg<f32>>& sums) const {
+    const u32 values = static_cast<u32>(sums.size()), of_row = job_.matrices * s_.max_m;
+    const Reg<u32> value = exchange_sums(sums, s_.plan.row_lanes, lane_);
+    const Reg<u32> set = value / of_row;
+    const Reg<u32> tile = first_tile + set / s_.plan.rows;
+    const Reg<u32> row = tile * g_.tile_rows + share.first_row + set % s_.plan.rows * g_.sets;
+    k_.if_((lane_ & (s_.plan.row_lanes / values - 1)) == 0u && row < rows_, [&] {
+      st_shared(partials_ + ((share.slice * g_.most_rows + row) * of_row + value % of_row), sums[0]);
     });
   }
 
   Raw load_row(const parts::Ring::Cursor& at_stage, const Reg<u32>& tile, const Reg<u32>& wanted, u32 matrix,
-               const Reg<u32>& block_offset, const typename F::Place& place) const {
+               const Share& share) const {
     // Rows past the CTA's last are that one again; their sums are not kept.
     const Reg<u32> row = (min)(wanted, (min)(rows_ - tile * g_.tile_rows, g_.tile_rows) - 1u);
-    const Reg<u32> offset = row * g_.row_bytes + block_offset;
+    const Reg<u32> offset = row * g_.row_bytes + share.block_offset;
     const Reg<u32> ragged = (first_row_ + tile * g_.tile_rows) * g_.row_bytes & 15u;
     const auto stage = ring_.stage(at_stage.stage()) + matrix * g_.matrix_bytes;
     using Block = formats::BlockPtr<F::kFormat, Space::kShared>;
     const Block block = at<Bytes<kBlockBytes>>(
         assume_aligned<Block::kAlign>(stage + (g_.whole_vectors ? offset : offset + ragged)));
-    return F::template load<W>(block, place);
+    return F::template load<W>(block, share.place);
   }
 
   // The sums of all slices, one output a thread.
   void finish() {
-    const u32 of_row = job_.matrices * s_.max_m;
-    k_.for_(k_.tid_x(), rows_ * s_.max_m, g_.consumers * 32, [&](const Reg<u32>& i) {
+    const u32 of_row = job_.matrices * s_.max_m, threads = g_.consumers * 32;
+    parts::for_each_of(k_, rows_ * s_.max_m, g_.most_rows * s_.max_m, threads, [&](const Reg<u32>& i) {
       const Reg<u32> row = i / s_.max_m;
       const Reg<u32> m = i % s_.max_m;
       const auto sum_of = [&](u32 matrix) {

@@ -26,9 +26,8 @@ class StagedActivations {
     std::vector<Work> work;
     for (u32 m = 0; m < s_.max_m; ++m) {
       const Row row = row_of(m);
-      const std::optional<Reg<f32>> factor = s_.norm ? std::optional(norm_factor(row)) : std::nullopt;
-      for (u32 first = 0; first < units_; first += threads_)
-        work.push_back({row, first, unit_of(first), factor});
+      const auto of_row = work_of(row, s_.norm ? std::optional(norm_factor(row)) : std::nullopt);
+      work.insert(work.end(), of_row.begin(), of_row.end());
     }
     for_groups(work, [&](const std::vector<Work>& group) { stage_units(group); });
     k_.bar_sync(1, threads_);
@@ -43,19 +42,32 @@ class StagedActivations {
         const auto four = ld_shared_v4(plane(m, part, r * (W / 16) + p));
         q.insert(q.end(), four.begin(), four.end());
       }
-      const auto [d, sum] = ld_shared_v2(scale(m, part, r));
-      const Reg<u32> zero = k_.constant<u32>(0);
+      const auto headers = parts::load_words<kRunHeaders<F>>(header(m, part, r));
       const formats::Words<W> words = [&]<std::size_t... I>(std::index_sequence<I...>) {
         return formats::Words<W>{q[I]...};
       }
       (std::make_index_sequence<W / 4>{});
-      x.push_back({words, bitcast<f32>(selp(d, zero, real)), bitcast<f32>(selp(sum, zero, real)),
-                   F::kBias ? bitcast<s32>(sum) : k_.constant<s32>(parts::kMagicBits)});
+      x.push_back(run_of(words, headers, r, real));
     }
     return x;
   }
 
  private:
+  static parts::Int8Run<W> run_of(const formats::Words<W>& q,
+                                  const std::array<Reg<u32>, kRunHeaders<F>>& headers, u32 run,
+                                  const Pred& real) {
+    KernelBuilder& k = *real.kernel();
+    const Reg<f32> d = parts::d_of(selp(headers[0], k.constant<u32>(0), real));
+    Reg<s32> sum = k.constant<s32>(F::kBias ? 0 : parts::kMagicBits);
+    // The first of the two bytes meets d, the second the sum.
+    for (const Reg<u32>& header : headers) sum = dp2a_lo(bitcast<s32>(header), k.constant<s32>(0x0100), sum);
+    constexpr u32 kBits = F::kFieldBits;
+    const u32 unit = 1u << kBits * run;
+    const Reg<f32> unit_d = unit == 1 ? d : d * (1.f / static_cast<f32>(unit));
+    if constexpr (F::kBias != 0) return {q, unit_d, k.constant<f32>(0.f), parts::start_of<F>(sum, unit)};
+    return {q, unit_d, (bitcast<f32>(sum) - parts::kMagicFloat) * d, k.constant<s32>(parts::kMagicBits)};
+  }
+
   struct Row {
     u32 m;                                // its place in shared memory
     GlobalPtr<const std::byte, 4> begin;  // of x
@@ -73,21 +85,29 @@ class StagedActivations {
     return gemv::load_eight(assume_aligned<16>(row.begin), unit);
   }
 
-  // The units from `first` on, one a thread; those past the end repeat the last.
+  // The units from `first` on, one a thread; those past the end repeat the last. `row` begins with the first
+  // of them, so what they have in common are constant offsets.
   struct Work {
     Row row;
     u32 first;
-    Reg<u32> unit;
-    std::optional<Reg<f32>> factor;
+    Reg<u32> index;
+    std::optional<Reg<f32>> factor = {};
   };
-  Reg<u32> unit_of(u32 first) const {
-    const Reg<u32> unit = k_.tid_x() + first;
-    return first + threads_ <= units_ ? unit : (min)(unit, units_ - 1);
+  std::vector<Work> work_of(const Row& row, const std::optional<Reg<f32>>& factor = {}) const {
+    const u64 block_bytes = s_.x_type == Activations::kF32 ? 32 * 4 : sizeof(BlockQ8_1);
+    std::vector<Work> work;
+    for (u32 first = 0; first < units_; first += threads_) {
+      const Reg<u32> tid = k_.tid_x();
+      const auto begin = assume_aligned<4>(row.begin + first / 4 * block_bytes);
+      work.push_back({{row.m, begin}, first, within(first) ? tid : (min)(tid, units_ - first - 1), factor});
+    }
+    return work;
   }
+  bool within(u32 first) const { return first + threads_ <= units_; }
   template <class Body>
   void if_within(u32 first, Body&& body) const {
-    if (first + threads_ <= units_) return body();
-    k_.if_(k_.tid_x() + first < units_, body);
+    if (within(first)) return body();
+    k_.if_(k_.tid_x() < units_ - first, body);
   }
 
   // So many loads are under way together that their latency is met once, as registers allow.
@@ -101,18 +121,17 @@ class StagedActivations {
   void stage_units(const std::vector<Work>& group) const {
     std::vector<parts::Quantized> quantized;
     if (s_.x_type == Activations::kQ8_1) {
-      for (const Work& w : group) quantized.push_back(load_quantized(w.row.begin, w.unit));
+      for (const Work& w : group) quantized.push_back(load_quantized(w.row.begin, w.index));
     } else {
       std::vector<Eight> values;
-      for (const Work& w : group) values.push_back(load_eight(w.row, w.unit));
+      for (const Work& w : group) values.push_back(load_eight(w.row, w.index));
       for (std::size_t i = 0; i < group.size(); ++i) {
         const Work& w = group[i];
-        quantized.push_back(parts::quantize(w.factor ? normalised(values[i], w.unit, *w.factor) : values[i]));
+        quantized.push_back(parts::quantize(w.factor ? normalised(values[i], w) : values[i]));
       }
     }
     for (std::size_t i = 0; i < group.size(); ++i) {
-      const Reg<s32> sum = parts::sum_over_lanes(parts::sum_of_bytes(quantized[i].q), W / kUnit);
-      if_within(group[i].first, [&] { store(group[i].row.m, group[i].unit, quantized[i], sum); });
+      if_within(group[i].first, [&] { store(group[i].row.m, group[i].first, quantized[i]); });
     }
   }
 
@@ -120,11 +139,9 @@ class StagedActivations {
 
   Reg<f32> norm_factor(const Row& row) const {
     Var<f32> squares = k_.var<f32>(0.f);
-    std::vector<Work> work;
-    for (u32 first = 0; first < units_; first += threads_) work.push_back({row, first, unit_of(first), {}});
-    for_groups(work, [&](const std::vector<Work>& group) {
+    for_groups(work_of(row), [&](const std::vector<Work>& group) {
       std::vector<Eight> values;
-      for (const Work& w : group) values.push_back(load_eight(row, w.unit));
+      for (const Work& w : group) values.push_back(load_eight(w.row, w.index));
       for (std::size_t i = 0; i < group.size(); ++i) {
         Reg<f32> sum = values[i][0] * values[i][0];
         for (u32 j = 1; j < kUnit; ++j) sum = fma_rn(values[i][j], values[i][j], sum);
@@ -142,49 +159,46 @@ class StagedActivations {
     }
     return rsqrt_approx(fma_rn(total, 1.f / static_cast<f32>(s_.k), *pointers_.epsilon));
   }
-  Eight normalised(const Eight& x, const Reg<u32>& unit, const Reg<f32>& factor) const {
-    const auto gamma = at<parts::Bytes<kUnit * 4>>(*pointers_.gamma) + unit;
+  Eight normalised(const Eight& x, const Work& w) const {
+    const auto gamma = at<parts::Bytes<kUnit * 4>>(*pointers_.gamma) + w.first + w.index;
     const auto low = ld_global_nc_v4(at<f32>(gamma));
     const auto high = ld_global_nc_v4(at<f32, 16>(gamma));
-    const auto scaled = [&](u32 i) { return x[i] * factor * (i < 4 ? low[i] : high[i - 4]); };
+    const auto scaled = [&](u32 i) { return x[i] * *w.factor * (i < 4 ? low[i] : high[i - 4]); };
     return {scaled(0), scaled(1), scaled(2), scaled(3), scaled(4), scaled(5), scaled(6), scaled(7)};
   }
 
   // ---- In shared memory
 
-  SharedPtr<u32, 16> plane(u32 m, const Reg<u32>& part, const In<u32>& plane) const {
-    const auto row = assume_aligned<16>(shared_ + m * g_.activation_bytes);
-    return at<u32>(at<parts::Bytes<16>>(row) +
-                   (((part >> 5) * kPlanes<F> + plane) * (kPlanePitch / 16) + (part & 31u)));
+  // Those of 32 parts, a group, repeat at constant distances.
+  static constexpr u32 kGroupBytes = kPlanes<F> * kPlanePitch,
+                       kGroupHeaderBytes = F::kRuns * kHeaderPitch<F> * 4;
+  static constexpr u32 kHeaderBytes = kRunHeaders<F> * 4;
+
+  template <class Index>
+  SharedPtr<u32, 16> plane(u32 m, const Reg<u32>& part, const Index& plane) const {
+    const auto group = shared_ + m * g_.activation_bytes + (part >> 5) * kGroupBytes;
+    return at<u32>(assume_aligned<16>(group + (part & 31u) * 16u + plane * kPlanePitch));
   }
-  SharedPtr<u32, 8> scale(u32 m, const Reg<u32>& part, const In<u32>& run) const {
-    const auto row = assume_aligned<16>(shared_ + (m * g_.activation_bytes + g_.q_bytes));
-    return at<u32>(at<parts::Bytes<kScaleBytes>>(row) +
-                   (((part >> 5) * F::kRuns + run) * 32u + (part & 31u)));
+  template <class Index>
+  SharedPtr<u32, kHeaderBytes> header(u32 m, const Reg<u32>& part, const Index& run) const {
+    const auto group = shared_ + (m * g_.activation_bytes + g_.q_bytes) + (part >> 5) * kGroupHeaderBytes;
+    return at<u32>(
+        assume_aligned<kHeaderBytes>(group + (part & 31u) * kHeaderBytes + run * (kHeaderPitch<F> * 4)));
   }
 
   // Parts lie in groups of kRunStride / W, whose runs alternate: value i of the row belongs to run
   // i / kRunStride % kRuns of part i / (kRuns * kRunStride) * (kRunStride / W) + i % kRunStride / W.
-  void store(u32 m, const Reg<u32>& unit, const parts::Quantized& values, const Reg<s32>& sum) const {
-    constexpr u32 kStride = F::kRunStride / kUnit, kWidth = W / kUnit;
+  void store(u32 m, u32 first, const parts::Quantized& values) const {
+    constexpr u32 kStride = F::kRunStride / kUnit, kWidth = W / kUnit, kGroupUnits = 32 * F::kRuns * kWidth;
+    const u32 group = first / kGroupUnits;
+    const Reg<u32> unit = k_.tid_x() + first % kGroupUnits;
     const Reg<u32> part = unit / (F::kRuns * kStride) * (kStride / kWidth) + unit % kStride / kWidth;
     const Reg<u32> run = unit / kStride % F::kRuns;
     const Reg<u32> in_run = unit % kWidth;
     const auto bytes = plane(m, part, run * (W / 16) + in_run / 2u) + in_run % 2u * 2u;
-    st_shared_v2(assume_aligned<8>(bytes), {values.q[0], values.q[1]});
-    k_.if_(in_run == 0u, [&] {
-      constexpr u32 kBits = F::kFieldBits, kOne = 127u << 23;  // 1.f
-      const Reg<f32> d = parts::d_of(values.d);
-      // Over the run's unit, a power of two.
-      const Reg<f32> unit_d = kBits == 0 ? d : d * bitcast<f32>(kOne - (run * kBits << 23));
-      if constexpr (F::kBias != 0) {
-        const Reg<s32> bias = bitcast<s32>(k_.constant<u32>(F::kBias) << run * kBits);
-        const Reg<s32> start = parts::kMagicBits - sum * bias;
-        st_shared_v2(scale(m, part, run), {bitcast<u32>(unit_d), bitcast<u32>(start)});
-      } else {
-        st_shared_v2(scale(m, part, run), {bitcast<u32>(unit_d), bitcast<u32>(cvt_rn<f32>(sum) * d)});
-      }
-    });
+    st_shared_v2(assume_aligned<8>(bytes + group * kGroupBytes / 4), {values.q[0], values.q[1]});
+    const Reg<u32> sum = bitcast<u32>(parts::sum_of_bytes(values.q));
+    st_shared(header(m, part, run) + in_run + group * kGroupHeaderBytes / 4, prmt(values.d, sum, 0x5410));
   }
 
   KernelBuilder& k_;

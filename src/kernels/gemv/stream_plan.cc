@@ -89,7 +89,7 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
     g.consumers = g.slices * s.plan.groups;
     const u32 plane_groups = round_up(g.row_parts, 32) / 32;
     g.q_bytes = plane_groups * kPlanes<F> * kPlanePitch;
-    g.activation_bytes = g.q_bytes + plane_groups * 32 * F::kRuns * kScaleBytes;
+    g.activation_bytes = g.q_bytes + plane_groups * F::kRuns * kHeaderPitch<F> * 4;
     g.partials = g.slices * g.most_rows * job.matrices * s.max_m;
     g.shared_bytes = s.plan.stages * g.stage_bytes + s.max_m * g.activation_bytes + 4 * g.partials;
     return g;
