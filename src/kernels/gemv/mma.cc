@@ -23,6 +23,7 @@
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemv/mma_activations.h"
 #include "src/kernels/gemv/producer.h"
+#include "src/kernels/parts/per_thread.h"
 #include "src/kernels/parts/reduce.h"
 #include "src/kernels/parts/requires.h"
 
@@ -365,7 +366,7 @@ class MmaKernel {
     }
     k_.bar_sync(1, g_.threads);
     const u32 outputs = g_.groups * kGroupFloats;
-    k_.for_(k_.tid_x(), outputs, g_.threads, [&](const Reg<u32>& i) {
+    parts::for_each_of(k_, outputs, outputs, g_.threads, [&](const Reg<u32>& i) {
       std::vector<Reg<f32>> of_warps;
       for (u32 warp = 0; warp < s_.mma.warps; ++warp)
         of_warps.push_back(ld_shared(buffer + i + warp * outputs));

@@ -15,14 +15,14 @@ inline Eight load_eight(const GlobalPtr<const std::byte, 16>& x, const Reg<u32>&
   const auto high = ld_global_v4(at<f32, 16>(eight));
   return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
 }
-// The same of blocks of q8_1, four units each.
+// The same of blocks of q8_1, four units each; above d there is the sum of the block.
 inline parts::Quantized load_quantized(const GlobalPtr<const std::byte, 4>& x, const Reg<u32>& unit) {
   const auto block = at<parts::Bytes<sizeof(BlockQ8_1)>>(x) + (unit >> 2);
   const auto q = at<u32, 4>(block) + (unit & 3u) * 2u;
   const Reg<u32> header = ld_global(at<u32>(block));
   const Reg<u32> low = ld_global(q);
   const Reg<u32> high = ld_global(q + 1);
-  return {{low, high}, header & 0xffffu};
+  return {{low, high}, header};
 }
 
 }  // namespace ptxgen::gemv
