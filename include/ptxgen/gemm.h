@@ -81,7 +81,7 @@ struct PTXGEN_API StageF16 {
 //
 // activations those of StageF16, whether staged or f32, and products are exact. The last two have a power of
 // two of its own for each row of weights, so that none overflows f16, and each is exact to f16's 11 bits or
-// to 2^-9 of the largest d * scale that the row's blocks can have.
+// to 2^-9 of the largest d * scale that the row's blocks can have, or of their largest m.
 enum class GemmSchedule : u8 {
   kTiled,          // f32: a thread a row of weights, activations in shared memory
   kDp4a,           // the same with int8 activations and dp4a

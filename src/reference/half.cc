@@ -142,15 +142,15 @@ HalfRow staged_row(StagedOrder order, absl::Span<const std::byte> staged, std::s
 
 namespace {
 
-// The largest scale that blocks of a row can have, by their d; or the largest min, where that is all there
-// is.
+// The largest scale that blocks of a row can have, by their d; or their largest m, which must be an f16 in the
+// row's unit too, or in that of its last bit, where no mins multiply it.
 double largest_scale(Format format, absl::Span<const std::byte> row) {
   double largest = 0;
   for_each_block(format, row, [&](const Unpacked& block) {
     largest = std::max(largest, most_scale(format) * std::abs(static_cast<double>(block.d)));
     if (block.has_min) {
-      largest =
-          std::max(largest, most_scale(format) * std::abs(static_cast<double>(block.m)) * kLastBitOfF16);
+      const double unit = most_scale(format) > 1 ? 1 : kLastBitOfF16;
+      largest = std::max(largest, std::abs(static_cast<double>(block.m)) * unit);
     }
   });
   return largest;

@@ -45,17 +45,24 @@ constexpr u32 words_of(u32 bytes) {
 template <u32 W>
 using Words = std::array<Reg<u32>, words_of(W)>;
 
+// Byte `index` of `bytes`, minus `bias`.
+struct BiasedByte {
+  Reg<u32> bytes;
+  u32 index, bias;
+};
+
 // A small integer as a float that still has a bias: often one instruction less, and what multiplies it may
-// take the bias away for free.
+// take the bias away for free. Where it is a byte, that is there too.
 struct Small {
   Reg<f32> biased;
   f32 bias = 0;
+  std::optional<BiasedByte> byte = {};
 
   Reg<f32> value() const { return bias == 0 ? biased : biased - bias; }
 };
-// Byte i of `bytes`, minus `bias`.
 inline Small small_byte(const Reg<u32>& bytes, u32 i, u32 bias = 0) {
-  return {parts::byte_plus_two_to_23(bytes, i), parts::kTwoTo23 + static_cast<f32>(bias)};
+  return {parts::byte_plus_two_to_23(bytes, i), parts::kTwoTo23 + static_cast<f32>(bias),
+          BiasedByte{bytes, i, bias}};
 }
 
 // W consecutive values. Those of run r begin at index Place::base + r * kRunStride of the block.

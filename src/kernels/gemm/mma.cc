@@ -176,7 +176,7 @@ class MmaKernel {
   void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) const {
     std::optional<typename Chunks::Lane> own;
     const auto load = [&](u32 block) {
-      own = weights_.load(chunk_stage(chunk), chunk, block, warp_n_ * kWarpRows, units);
+      own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_n_ * kWarpRows, units);
     };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);

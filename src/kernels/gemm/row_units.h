@@ -5,9 +5,9 @@
 //   q 2^-24 * f16(d scale 2^u) + f16(m min 2^(u - 24)) = w 2^(u - 24),
 //
 // with 2^u the row's, which brings the largest d * scale that the first block with anything in it can have,
-// by its d, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or less. Where a later block
-// has d * scale * 2^u above 2^15, which f16 might not hold, the CTA makes a second pass, with units by the
-// largest blocks of the rows.
+// by its d, or its m if that is larger, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
+// less. Where a later block has d * scale * 2^u or m * 2^u above 2^15, which f16 might not hold, the CTA makes
+// a second pass, with units by the largest blocks of the rows.
 #pragma once
 
 #include <vector>
@@ -81,11 +81,12 @@ class RowUnits {
   static Reg<f32> reciprocal(const Reg<f32>& power) {
     return bitcast<f32>((2 * kBias << kMantissa) - bitcast<u32>(power));
   }
-  // What the scales and mins of a part can be, in units of F::kMostScale.
+  // What must fit into f16 of a part, in units of F::kMostScale: its scales, and its m, or m in the unit of
+  // what is stored where there are no mins to multiply it with.
   template <u32 W>
   static Reg<f32> bound(const formats::Part<W>& part) {
     const Reg<f32> d = abs(part.d);
-    return part.m ? (max)(d, abs(*part.m) * (F::kMostMin / F::kMostScale * kStoredUnit)) : d;
+    return part.m ? (max)(d, abs(*part.m) * ((F::kMostMin > 1 ? 1 : kStoredUnit) / F::kMostScale)) : d;
   }
   // 2^u for a row with this bound.
   static Reg<f32> fitting(const Reg<f32>& bound, u32 exponent) {
@@ -150,20 +151,15 @@ class UnitWeights {
 
  public:
   template <u32 W>
-  UnitWeights(KernelBuilder& k, const formats::Part<W>& part, const Reg<f32>& unit) {
+  UnitWeights(KernelBuilder& k, const formats::Part<W>& part, const Reg<f32>& unit) : k_(k) {
     const Reg<f32> d = part.d * unit;
-    std::optional<Reg<f32>> m;
-    if (part.m) m = *part.m * (unit * kStoredUnit);
-    for (u32 run = 0; run < F::kRuns; ++run) {
-      const u32 unit_of_q = formats::unit_of<F>(run, formats::Packing::kUnmasked);
-      const formats::Run<W>& of = part.runs[run];
-      const Reg<f32> own = unit_of_q == 1 ? d : d * (1.f / static_cast<f32>(unit_of_q));
-      scales_.push_back(both(k, of.scale ? of.scale->value() * own : own));
-      if (m) {
-        offsets_.push_back(both(k, of.min ? of.min->value() * *m : *m));
-      } else if (kBias) {
-        const f16 minus_bias = {static_cast<u16>(0x8000 | kBias * unit_of_q)};  // as q is stored
-        offsets_.push_back(scales_.back() * k.constant<f16x2>(f16x2{minus_bias, minus_bias}));
+    for (u32 run = 0; run < F::kRuns; run += kTogether) add_scales(part, run, d);
+    if (part.m) {
+      for (u32 run = 0; run < F::kRuns; run += kTogether) add_offsets(part, run, *part.m * unit);
+    } else if (kBias) {
+      for (u32 run = 0; run < F::kRuns; ++run) {
+        const f16 minus_bias = {static_cast<u16>(0x8000 | kBias * unit_of(run))};  // as q is stored
+        offsets_.push_back(scales_[run] * k_.constant<f16x2>(f16x2{minus_bias, minus_bias}));
       }
     }
   }
@@ -176,11 +172,59 @@ class UnitWeights {
   }
 
  private:
+  static constexpr u32 kTogether = std::min(F::kRuns, 2u);  // runs, whose scales may be bytes of one word
+
+  static u32 unit_of(u32 run) { return formats::unit_of<F>(run, formats::Packing::kUnmasked); }
+
+  Reg<f16x2> both(const Reg<f32>& value) const { return pair(value, value); }
+  Reg<f16x2> pair(const Reg<f32>& low, const Reg<f32>& high) const {
+    return bitcast<f16x2>(parts::narrow_pair(k_, ElementType::kF16, low, high));
+  }
+  // Two bytes as halves, below byte 0 of `above`.
+  static Reg<f16x2> halves(const formats::BiasedByte& low, const formats::BiasedByte& high, u32 above) {
+    return bitcast<f16x2>(prmt(low.bytes, above, 0x4040u | low.index | high.index << 8));
+  }
+  // Each half twice.
+  static void push_halves(std::vector<Reg<f16x2>>& to, const Reg<f16x2>& pair) {
+    const auto [low, high] = unpack(pair);
+    to.push_back(pack<f16x2>(low, low));
+    to.push_back(pack<f16x2>(high, high));
+  }
+
+  // Of kTogether runs from `run` on; `d` in the row's unit.
+  template <u32 W>
+  void add_scales(const formats::Part<W>& part, u32 run, const Reg<f32>& d) {
+    const auto own = [&](u32 i) { return unit_of(i) == 1 ? d : d * (1.f / static_cast<f32>(unit_of(i))); };
+    const std::optional<formats::Small>& scale = part.runs[run].scale;
+    if (scale && scale->byte) {
+      constexpr u32 k1024 = 0x64;  // above a byte: the last bit of such an f16 counts ones
+      const Reg<f16x2> raised = halves(*scale->byte, *part.runs[run + 1].scale->byte, k1024);
+      const f32 offset = -1024.f - static_cast<f32>(scale->byte->bias);
+      const Reg<f16x2> scales = add_rn(raised, k_.constant<f16x2>(gemm::both(offset)));
+      return push_halves(scales_, scales * pair(own(run), own(run + 1)));
+    }
+    for (u32 i = run; i < run + kTogether; ++i) {
+      const std::optional<formats::Small>& small = part.runs[i].scale;
+      scales_.push_back(both(small ? small->value() * own(i) : own(i)));
+    }
+  }
+  // `m` in the row's unit.
+  template <u32 W>
+  void add_offsets(const formats::Part<W>& part, u32 run, const Reg<f32>& m) {
+    if (!part.runs[run].min) {
+      offsets_.insert(offsets_.end(), kTogether, both(m * kStoredUnit));
+      return;
+    }
+    const Reg<f16x2> stored = halves(*part.runs[run].min->byte, *part.runs[run + 1].min->byte, 0);
+    push_halves(offsets_, stored * both(m));
+  }
+
   Reg<f16x2> weights(u32 run, const Reg<u32>& q) const {
     const Reg<f16x2> stored = bitcast<f16x2>(q);
     return offsets_.empty() ? stored * scales_[run] : fma_rn(stored, scales_[run], offsets_[run]);
   }
 
+  KernelBuilder& k_;
   std::vector<Reg<f16x2>> scales_, offsets_;
 };
 

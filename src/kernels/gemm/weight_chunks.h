@@ -1,5 +1,5 @@
-// Rows of weights in shared memory as they are stored, a chunk of 256 values at a time, and the registers of
-// an A operand from them (tensor_order.h).
+// Rows of weights in shared memory as they are stored, a chunk of 256 values or two at a time, and the
+// registers of an A operand from them (tensor_order.h).
 #pragma once
 
 #include <vector>
@@ -13,20 +13,20 @@ namespace ptxgen::gemm {
 inline constexpr u32 kChunkValues = 256, kChunkSlabs = kChunkValues / kSlabValues;
 inline constexpr u32 kPiece = 16;  // bytes of an asynchronous copy
 
-// How a chunk of a row lies in global and in shared memory.
+// How the chunks of a row that share a stage lie in global and in shared memory.
 struct ChunkLayout {
   u32 row_bytes, chunk_bytes;
   bool whole_pieces;  // every chunk begins at a multiple of 16 bytes
-  u32 pieces;         // that a chunk touches
+  u32 pieces;         // that a stage's part of a row touches
   u32 pitch;          // from row to row in shared memory
 
-  ChunkLayout(Format format, u32 k) {
+  ChunkLayout(Format format, u32 k, u32 chunks = 1) {
     const FormatInfo& f = info(format);
     row_bytes = k / f.block_values * f.block_bytes;
     chunk_bytes = kChunkValues / f.block_values * f.block_bytes;
     whole_pieces = chunk_bytes % kPiece == 0 && row_bytes % kPiece == 0;
     // Blocks begin at even addresses, so one more piece where they may begin anywhere.
-    pieces = (chunk_bytes + (whole_pieces ? 0 : kPiece - 2) + kPiece - 1) / kPiece;
+    pieces = (chunks * chunk_bytes + (whole_pieces ? 0 : kPiece - 2) + kPiece - 1) / kPiece;
     pitch = (pieces | 1) * kPiece;  // an odd number, so that rows begin in different banks
   }
 };
@@ -48,19 +48,19 @@ class WeightChunks {
     std::vector<UnitWeights<F>> weights;
   };
 
-  // Of the tile whose first row is `first_n`.
+  // Of the tile whose first row is `first_n`, `chunks` to a stage.
   WeightChunks(KernelBuilder& k, const Gemm& g, const GlobalPtr<const std::byte, 16>& weights,
-               const Reg<u32>& first_n, const Reg<u32>& lane)
+               const Reg<u32>& first_n, const Reg<u32>& lane, u32 chunks = 1)
       : k_(k),
         g_(g),
-        layout_(g.format, g.k),
+        layout_(g.format, g.k, chunks),
         weights_(weights),
         first_n_(first_n),
         place_(F::template place<W>(lane & 3u)),
         lane_row_(lane >> 2) {}
 
-  // Starts copies of `values` values of a chunk of `rows` rows, by thread `thread` of `threads`: the 16-byte
-  // pieces that they touch, as far as the matrix reaches.
+  // Starts copies of `values` values of `rows` rows from chunk `chunk` on, by thread `thread` of `threads`: the
+  // 16-byte pieces that they touch, as far as the matrix reaches.
   void copy(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 values, u32 rows,
             const Reg<u32>& thread, u32 threads) const {
     if (layout_.row_bytes % kPiece == 0) {
@@ -70,17 +70,17 @@ class WeightChunks {
     }
   }
 
-  // Block `block` of a chunk, in rows lane / 4, lane / 4 + 8 ... from `first` of the tile on, a row for each
-  // unit.
-  Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 block, const Reg<u32>& first,
-            RowUnits<F>& units) const {
+  // Block `block` of chunk `chunk`, which is number `in_stage` of its stage, in rows lane / 4, lane / 4 + 8
+  // ... from `first` of the tile on, a row for each unit.
+  Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 block,
+            const Reg<u32>& first, RowUnits<F>& units) const {
     Lane lane;
     std::vector<formats::Part<W>> parts;
     for (u32 r = 0; r < units.rows(); ++r) {
       const Reg<u32> row = first + lane_row_ + 8 * r;
-      Reg<u32> offset = row * layout_.pitch + block * kInfo.block_bytes;
+      Reg<u32> offset = row * layout_.pitch + in_stage * layout_.chunk_bytes + block * kInfo.block_bytes;
       if (!layout_.whole_pieces) {
-        const Reg<u32> begin = row_of(row) * layout_.row_bytes + chunk * layout_.chunk_bytes;
+        const Reg<u32> begin = row_of(row) * layout_.row_bytes + (chunk - in_stage) * layout_.chunk_bytes;
         offset = offset + (begin & (kPiece - 1));
       }
       const Block at_row =

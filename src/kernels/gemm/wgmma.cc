@@ -31,19 +31,21 @@ namespace {
 constexpr u32 kWarpgroup = 128, kTeam = 2 * kWarpgroup, kCopiers = 96;
 constexpr u32 kRows = 128;  // of weights
 constexpr u32 kRowsOfLane = 2;
-constexpr u32 kMostChunks = 8;
+constexpr u32 kMostChunks = 8, kFewestStages = 3;
 constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
 constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
 
 struct Geometry {
   u32 columns;  // rows of a
   u32 teams;
-  u32 chunks, slab_sets;  // stages
-  u32 slabs_in_set;       // that come and go together; 4 are a chunk's
-  u32 chunk_stage, slab;  // bytes
+  u32 stages, slab_sets;  // of weights, of activations
+  u32 chunks_in_stage;
+  u32 slabs_in_set;  // that come and go together; 4 are a chunk's
+  u32 stage, slab;   // bytes
   u32 shared_bytes;
   u32 split;
 
+  u32 stage_step() const { return teams / chunks_in_stage; }  // from a team's stage to its next
   u32 set() const { return slabs_in_set * slab; }
   u32 slab_bytes() const { return slab_sets * set(); }
   u32 consumers() const { return teams * kTeam; }
@@ -69,16 +71,20 @@ u32 most_columns_of_teams(Format format) {
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
-  s.slabs_in_set = s.columns == 256 ? 1 : 2;
-  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 64 ? 8 : 12;
+  s.slabs_in_set = s.columns == 256 ? 1 : s.columns > 16 ? 2 : 4;
+  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 32 ? 12 : 8;
   s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
-  s.chunk_stage = kRows * ChunkLayout(g.format, g.k).pitch;
   constexpr u32 kBarrierBytes = 1024;  // of the rings, and more
   const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.slab_bytes();
-  // A stage is always the same team's: else one might take the phase before the last for its own.
-  s.chunks = std::min(kMostChunks, room / s.chunk_stage) / s.teams * s.teams;
-  s.shared_bytes = s.slab_bytes() + s.chunks * s.chunk_stage;
+  // A chunk for each team, if a few such stages have room.
+  s.chunks_in_stage = s.teams;
+  const auto stages = [&] { return room / (kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch); };
+  if (stages() < kFewestStages) s.chunks_in_stage = 1;
+  s.stage = kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch;
+  // A stage is always the same teams': else one might take the phase before the last for its own.
+  s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
+  s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
   s.split = std::max(g.split_k, 1u);
   return s;
 }
@@ -106,12 +112,14 @@ class WgmmaKernel {
         first_group_(tile_.first_m / kSlabGroupRows),
         own_groups_((min)(groups_ - first_group_, s_.columns / kSlabGroupRows)),
         rank_(s_.split > 1 ? k.cluster_ctarank() : k.constant<u32>(0)),
-        first_chunk_(boundary(0)),
-        end_chunk_(boundary(1)),
-        weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
+        first_chunk_(s_.split > 1 ? first_chunk_of(rank_) : k.constant<u32>(0)),
+        end_chunk_(end_chunk()),
+        weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_,
+                 s_.chunks_in_stage),
         sums_(at<f32>(shared)),
         slabs_(k, shared, s_.slab_sets, s_.set()),
-        chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.chunks, s_.chunk_stage) {}
+        chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.stages, s_.stage),
+        inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {}
 
   void build() {
     parts::launch_dependents(k_);
@@ -146,43 +154,43 @@ class WgmmaKernel {
  private:
   // A pass begins with empty rings.
   void begin() const {
-    k_.if_(thread_ == 0u, [&] {
-      slabs_.init(kTeam / 32);
-      chunks_.init(kTeam / 32, kCopiers);
-    });
+    slabs_.init_by(thread_, kTeam / 32);
+    chunks_.init_by(thread_, s_.chunks_in_stage * (kTeam / 32), kCopiers);
+    inverses_.init_by(thread_, kTeam / 32);
     clear_missing_groups();
     k_.bar_sync(kPassBarrier, s_.threads());
   }
   void end() const {
     k_.fence_proxy_async_shared_cta();  // sums lie where stages come again
-    k_.if_(thread_ == 0u, [&] {
-      slabs_.end();
-      chunks_.end();
-    });
+    slabs_.end_by(thread_);
+    chunks_.end_by(thread_);
+    inverses_.end_by(thread_);
   }
 
   u32 whole_chunks() const { return g_.k / kChunkValues; }
   u32 rest() const { return g_.k % kChunkValues; }
   static u32 slabs_of(u32 values) { return (values + kSlabValues - 1) / kSlabValues; }
-  // Where the chunks of the CTA of rank rank_ + i begin.
-  Reg<u32> boundary(u32 i) const {
-    if (s_.split == 1) return k_.constant<u32>(i * whole_chunks());
-    return (rank_ + i) * whole_chunks() / s_.split;
+  // The CTA of rank `rank` begins with a whole stage.
+  Reg<u32> first_chunk_of(const Reg<u32>& rank) const {
+    const u32 stages = whole_chunks() / s_.chunks_in_stage;
+    return rank * stages / s_.split * s_.chunks_in_stage;
   }
-  // What is left after the whole chunks is the last CTA's.
-  template <class Body>
-  void with_rest(Body&& body) const {
-    if (rest() == 0) return;
-    const auto add = [&] { body(k_.constant<u32>(whole_chunks())); };
-    if (s_.split == 1) return add();
-    k_.if_(rank_ == s_.split - 1, add);
+  Reg<u32> end_chunk() const {
+    const Reg<u32> all = k_.constant<u32>(whole_chunks());
+    return s_.split == 1 ? all : selp(all, first_chunk_of(rank_ + 1u), rank_ == s_.split - 1);
   }
 
-  // visit(chunk, its values) for all of the CTA's.
+  // visit(chunk, values) for all values that are the CTA's, `chunks` chunks at a time. What is left after as
+  // many is the last CTA's.
   template <class Visit>
-  void for_each_chunk(Visit&& visit) const {
-    k_.for_(first_chunk_, end_chunk_, 1, [&](const Reg<u32>& chunk) { visit(chunk, kChunkValues); });
-    with_rest([&](const Reg<u32>& chunk) { visit(chunk, rest()); });
+  void for_each_chunk(u32 chunks, Visit&& visit) const {
+    const u32 values = chunks * kChunkValues, rest = g_.k % values;
+    const Reg<u32> end = end_chunk_ / chunks * chunks;
+    k_.for_(first_chunk_, end, chunks, [&](const Reg<u32>& chunk) { visit(chunk, values); });
+    if (rest == 0) return;
+    const auto add = [&] { visit(k_.constant<u32>(g_.k / values * chunks), rest); };
+    if (s_.split == 1) return add();
+    k_.if_(rank_ == s_.split - 1, add);
   }
 
   // Rows of a past the last group are in no copy, and their products are not kept; but a multiplication reads
@@ -202,7 +210,7 @@ class WgmmaKernel {
 
   void copy_weights() const {
     parts::Ring::Cursor to = chunks_.cursor();
-    for_each_chunk([&](const Reg<u32>& chunk, u32 values) {
+    for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
       chunks_.wait_free(to);
       weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
       chunks_.announce_copied(to.stage());
@@ -215,7 +223,8 @@ class WgmmaKernel {
     parts::Ring::Cursor to = slabs_.cursor();
     const Reg<u32> bytes = own_groups_ * kGroupBytes;
     const Reg<u64> pitch = cvt<u64>(groups_) * u64{kGroupBytes};
-    for_each_chunk([&](const Reg<u32>& chunk, u32 values) {
+    copy_inverses();
+    for_each_chunk(1, [&](const Reg<u32>& chunk, u32 values) {
       const u32 slabs = slabs_of(values);
       for (u32 first = 0; first < slabs; first += s_.slabs_in_set) {
         const u32 count = std::min(s_.slabs_in_set, slabs - first);
@@ -232,21 +241,36 @@ class WgmmaKernel {
     });
   }
 
+  // What the rows' products are multiplied with in the end.
+  void copy_inverses() const {
+    const auto from = staged_inverses(g_, a_, m_) + tile_.first_m;
+    const Reg<u32> bytes = own_groups_ * (kSlabGroupRows * sizeof(f32));
+    cp_async_bulk_shared_global(inverses_.stage(0u), assume_aligned<16>(at<const std::byte>(from)), bytes,
+                                inverses_.announce(0u, bytes));
+  }
+
   // ---- Consumers
 
   void consume(const Reg<u32>& team, RowUnits<F>& units) const {
     const std::unique_ptr<WarpgroupSums> sums = make_warpgroup_sums(k_, s_.columns);
-    Cursors at = {chunks_.cursor(team), slabs_.cursor(team * sets_in_chunk())};
+    // Teams take chunks in turn, of one stage where it has one for each.
+    const Reg<u32> none = k_.constant<u32>(0);
+    const Reg<u32> in_stage = s_.chunks_in_stage > 1 ? team : none;
+    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none), slabs_.cursor(team * sets_in_chunk())};
     Var<u32> before = k_.var<u32>(0u);
     const Reg<u32> first = first_chunk_ + team;
-    k_.for_(first, end_chunk_, s_.teams,
-            [&](const Reg<u32>& i) { add_chunk(i, kChunkValues, i > first, at, before, units, *sums); });
-    with_rest([&](const Reg<u32>& i) {
-      const auto add = [&] { add_chunk(i, rest(), end_chunk_ > first, at, before, units, *sums); };
-      if (s_.teams == 1) return add();
-      k_.if_(((end_chunk_ - first_chunk_) & 1u) == team, add);
-    });
+    const auto add = [&](const Reg<u32>& chunk, u32 values, const Pred& later) {
+      add_chunk(chunk, in_stage, values, later, at, before, units, *sums);
+    };
+    k_.for_(first, end_chunk_, s_.teams, [&](const Reg<u32>& chunk) { add(chunk, kChunkValues, chunk > first); });
+    if (rest()) {
+      const Reg<u32> chunk = k_.constant<u32>(whole_chunks());
+      Pred own = team == (s_.teams > 1 ? (chunk - first_chunk_) % s_.teams : none);
+      if (s_.split > 1) own = own && rank_ == s_.split - 1;
+      k_.if_(own, [&] { add(chunk, rest(), chunk > first); });
+    }
     k_.wgmma_wait_group(0);
+    inverses_.wait_full(inverses_.cursor());
     sums->scale(units.inverse(0), units.inverse(1));
     if (s_.teams == 1 && s_.split == 1) return store(*sums);
     k_.bar_sync(kSumsBarrier, s_.consumers());  // the stages, in whose place sums come, are no longer read
@@ -267,13 +291,13 @@ class WgmmaKernel {
   Reg<u32> row_in_tile() const { return thread_ / 32u % (kTeam / 32) * 16u; }
 
   // `later`: a slab has been multiplied before, from stage `before`.
-  void add_chunk(const Reg<u32>& chunk, u32 values, const Pred& later, Cursors& at, Var<u32>& before,
-                 RowUnits<F>& units, WarpgroupSums& sums) const {
+  void add_chunk(const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 values, const Pred& later, Cursors& at,
+                 Var<u32>& before, RowUnits<F>& units, WarpgroupSums& sums) const {
     const u32 slabs = slabs_of(values);
     std::optional<typename Chunks::Lane> own;
     chunks_.wait_full(at.chunk);
     const auto load = [&](u32 block) {
-      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, block, row_in_tile(), units);
+      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, in_stage, block, row_in_tile(), units);
     };
     for (u32 i = 0; i < slabs; ++i) {
       std::vector<WarpgroupA> a;
@@ -285,12 +309,13 @@ class WgmmaKernel {
       const bool last_load = Chunks::kWholeChunk ? i == 0 : i + 1 == slabs;
       if (last_load) {
         chunks_.release(at.chunk, lane_);
-        at.chunk.advance(s_.teams);
+        at.chunk.advance(s_.stage_step());
       }
       const u32 in_set = i % s_.slabs_in_set;
       if (in_set == 0) slabs_.wait_full(at.slab);
       multiply(a, at.slab, in_set, sums);
-      if (in_set == 0) release_before(i > 0, later, before);
+      // After the second of four: ptxas serialises multiplications of more than two slabs on end (C7513).
+      if (in_set == s_.slabs_in_set / 4) release_before(i >= s_.slabs_in_set, later, before);
       if (in_set + 1 < s_.slabs_in_set && i + 1 < slabs) continue;
       before = at.slab.stage();
       at.slab.advance(i + 1 < slabs ? 1 : 1 + (s_.teams - 1) * sets_in_chunk());
@@ -318,11 +343,15 @@ class WgmmaKernel {
     const Reg<u32> first_m = tile_.first_m + (lane_ & 3u) * 2u;
     const Reg<u32> first_n = tile_.first_n + row_in_tile() + (lane_ >> 2);
     parts::wait_for_predecessor(k_);
-    const auto inverses = staged_inverses(g_, a_, m_);
     store_outputs(
         k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % kRows == 0,
         [&](u32 group, u32 j, u32 r) { return total(sums, group, r * 2 + j); },
-        [&](u32 row) { return ld_global(inverses + (first_m + row)); });
+        [&](u32 row) { return ld_shared(inverse_of((lane_ & 3u) * 2u + row)); });
+  }
+
+  // What products with row `column` of the tile are multiplied with.
+  SharedPtr<f32> inverse_of(const Reg<u32>& column) const {
+    return assume_aligned<4>(at<f32>(inverses_.stage(0u))) + column;
   }
 
   // ---- Sums over teams and a cluster
@@ -356,7 +385,6 @@ class WgmmaKernel {
     std::vector<ClusterSharedPtr<f32, 16>> of_ranks;
     for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
     const u32 share = s_.columns / s_.split;
-    const auto inverses = staged_inverses(g_, a_, m_);
     k_.for_(thread_, share * kRows, s_.threads(), [&](const Reg<u32>& i) {
       const Reg<u32> column = rank_ * share + i / kRows;
       const Reg<u32> row = i % kRows;
@@ -369,8 +397,8 @@ class WgmmaKernel {
           const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
           sum = sum + other;
         }
-        const Reg<f32> inverse = ld_global(inverses + m);
-        st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)), sum * inverse);
+        st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)),
+                  sum * ld_shared(inverse_of(column)));
       });
     });
     k_.barrier_cluster_arrive();  // nobody ends while others read its sums
@@ -390,6 +418,7 @@ class WgmmaKernel {
   const Chunks weights_;
   const SharedPtr<f32, 16> sums_;  // of the CTA, for all of its cluster, in place of the stages
   const parts::Ring slabs_, chunks_;
+  const parts::Ring inverses_;  // of the tile's rows of a; filled once
 };
 
 }  // namespace

@@ -53,20 +53,24 @@ class Ring {
   // By one thread, before any other touches the ring; a barrier of the CTA must follow.
   // `announcements` is how many a tile has.
   void init(u32 consumer_warps, u32 announcements = 1) const {
-    for (u32 s = 0; s < stages_; ++s) {
-      mbarrier_init(full_ + s, announcements);
-      mbarrier_init(empty_ + s, consumer_warps);
-    }
+    for (u32 s = 0; s < stages_; ++s) init_stage(k_.constant<u32>(s), consumer_warps, announcements);
     k_.fence_mbarrier_init_release_cluster();
   }
+  // The same by threads 0, 1 ... of at least as many as there are stages.
+  void init_by(const Reg<u32>& thread, u32 consumer_warps, u32 announcements = 1) const {
+    k_.if_(thread < stages_, [&] {
+      init_stage(thread, consumer_warps, announcements);
+      k_.fence_mbarrier_init_release_cluster();
+    });
+  }
 
-  // Ends what init() began, by the same thread, when all others have passed a barrier after their last use of
+  // Ends what init_by() began, by the same threads, when all have passed a barrier after their last use of
   // the ring. The memory of the stages is free too.
-  void end() const {
-    for (u32 s = 0; s < stages_; ++s) {
-      mbarrier_inval(full_ + s);
-      mbarrier_inval(empty_ + s);
-    }
+  void end_by(const Reg<u32>& thread) const {
+    k_.if_(thread < stages_, [&] {
+      mbarrier_inval(full_ + thread);
+      mbarrier_inval(empty_ + thread);
+    });
   }
 
   // A thread of the producer announces `bytes` of a tile, and then starts the copies that bring them.
@@ -94,6 +98,11 @@ class Ring {
   }
 
  private:
+  void init_stage(const Reg<u32>& s, u32 consumer_warps, u32 announcements) const {
+    mbarrier_init(full_ + s, announcements);
+    mbarrier_init(empty_ + s, consumer_warps);
+  }
+
   KernelBuilder& k_;
   SharedPtr<std::byte, 16> data_;
   SharedPtr<MBarrier> full_, empty_;
