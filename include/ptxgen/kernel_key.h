@@ -36,10 +36,10 @@ struct PTXGEN_API KernelKey {
   static const std::array<Field, 7> kFields;
 };
 
-// A kernel's machine code with what it was made from.
+// A kernel's machine code with what it was made from; or, of the code generator llvm, its PTX with the IR.
 struct StoredKernel {
   KernelKey key;
-  std::string ptx;
+  std::string ptx;  // or the IR
   Image image;
 };
 

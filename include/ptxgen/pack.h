@@ -33,6 +33,14 @@ class PTXGEN_API Pack {
   // is none in order.
   std::optional<Image> find(const KernelKey& key, std::string_view ptx) const;
 
+  // The PTX that LLVM made of this IR for such a key, and which LLVM: the one that the key names, or any where
+  // it names none ("llvm"). A cache with the code generator llvm then needs no LLVM.
+  struct Generated {
+    std::string codegen;  // "llvm 19.1.7"
+    std::string ptx;
+  };
+  std::optional<Generated> find_generated(const KernelKey& key, std::string_view llvm_ir) const;
+
  private:
   struct State;
   explicit Pack(std::shared_ptr<const State> state) : state_(std::move(state)) {}

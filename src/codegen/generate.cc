@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "ptxgen/kernel_type.h"
+#include "src/codegen/generate.h"
 
 namespace ptxgen {
 namespace {
@@ -13,7 +14,7 @@ absl::Status in_context(const Descriptor& descriptor, const absl::Status& status
 
 // For the target asked for, not the lowest that the instructions need: LLVM uses what the target has.
 absl::Status generate_with_llvm(const Kernel& kernel, const BuildOptions& options,
-                                GeneratedKernel& generated) {
+                                internal::KnownPtx known, GeneratedKernel& generated) {
   generated.target = options.target;
   generated.isa = std::max(kernel.isa, first_isa(options.target));
   if (generated.isa > options.max_isa) {
@@ -22,8 +23,12 @@ absl::Status generate_with_llvm(const Kernel& kernel, const BuildOptions& option
                                               options.max_isa.to_string(),
                                               ". Use a newer driver or the direct code generator"));
   }
-  absl::StatusOr<std::string> ptx =
-      compile_with_llvm(absl::MakeConstSpan(&kernel, 1), generated.target, generated.isa);
+  const absl::Span<const Kernel> kernels(&kernel, 1);
+  if (std::optional<std::string> made = known(print_llvm_ir(kernels))) {
+    generated.ptx = *std::move(made);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> ptx = compile_with_llvm(kernels, generated.target, generated.isa);
   if (!ptx.ok()) return ptx.status();
   generated.ptx = *std::move(ptx);
   return absl::OkStatus();
@@ -41,6 +46,11 @@ absl::StatusOr<Kernel> build_kernel(const Descriptor& descriptor, const BuildOpt
 }
 
 absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor, const CodegenOptions& options) {
+  return internal::generate(descriptor, options, [](const std::string&) { return std::nullopt; });
+}
+
+absl::StatusOr<GeneratedKernel> internal::generate(const Descriptor& descriptor,
+                                                   const CodegenOptions& options, KnownPtx known) {
   absl::StatusOr<Kernel> kernel = build_kernel(descriptor, options.build);
   if (!kernel.ok()) return kernel.status();
   GeneratedKernel generated;
@@ -50,7 +60,7 @@ absl::StatusOr<GeneratedKernel> generate(const Descriptor& descriptor, const Cod
   switch (options.codegen) {
     case Codegen::kDirect: generated.ptx = print_ptx(*kernel); break;
     case Codegen::kLlvm:
-      if (absl::Status s = generate_with_llvm(*kernel, options.build, generated); !s.ok())
+      if (absl::Status s = generate_with_llvm(*kernel, options.build, known, generated); !s.ok())
         return in_context(descriptor, s);
       break;
   }

@@ -227,7 +227,7 @@ void Async::release_inits(const Warp& warp, LaneMask lanes) {
   for (MBarrier& b : barriers_) {
     for (LaneMask left = lanes; left != 0; left &= left - 1) {
       const auto lane = static_cast<unsigned>(std::countr_zero(left));
-      if (!cluster_.shared.happened(b.init, warp.cluster_thread(lane))) continue;
+      if (b.init.thread != warp.cluster_thread(lane)) continue;
       b.visible_from = std::min(b.visible_from, cluster_.barriers + 1 + (warp.arrived >> lane & 1));
     }
   }

@@ -98,7 +98,7 @@ class Async {
   bool has_copies(std::uint64_t mbarrier) const;
   // After a change of its counts: completes the phase when they are zero, and wakes who waits for it.
   void update(MBarrier& barrier);
-  // fence.mbarrier_init by these lanes.
+  // fence.mbarrier_init by these lanes, of what each initialised itself.
   void release_inits(const Warp& warp, LaneMask lanes);
 
   // ---- copies ----

@@ -273,12 +273,13 @@ void decode_trap(Decoder& d) {
 
 // Between ordinary accesses to shared memory, mbarrier.init among them, and asynchronous copies.
 void fence_proxy(Warp& warp, const Op&, LaneMask mask) {
-  warp.cta->shared.fence_proxy(warp.slot, mask);
+  warp.cta->shared.fence_proxy(warp.slot, mask, SharedMemory::Fence::kProxy);
 }
 
-// The same, and to the threads of the cluster once they have met at a barrier.cluster, however relaxed.
-void fence_mbarrier_init(Warp& warp, const Op& op, LaneMask mask) {
-  fence_proxy(warp, op, mask);
+// Between the thread's mbarrier.init and asynchronous copies, and the threads of the cluster once they have
+// met at a barrier.cluster, however relaxed; of no other access (PTX ISA, membar/fence, .mbarrier_init).
+void fence_mbarrier_init(Warp& warp, const Op&, LaneMask mask) {
+  warp.cta->shared.fence_proxy(warp.slot, mask, SharedMemory::Fence::kInits);
   if (warp.cta->async) warp.cta->async->release_inits(warp, mask);
 }
 

@@ -75,7 +75,7 @@ bool Copying::mbarrier(std::uint64_t address) {
   if (!barrier) return false;
   copy.mbarrier = *offset;
   if (!warp_.cta->launch->options.check_races || visible_in_cluster(*barrier, warp_) ||
-      warp_.cta->shared.fenced(barrier->init, copy.thread)) {
+      warp_.cta->shared.fenced(barrier->init, copy.thread, true)) {
     return true;
   }
   warp_.fault(op_, lane_,

@@ -51,8 +51,8 @@ std::uint64_t count_units(const Addresses& request, unsigned bytes, unsigned uni
       std::unique(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(count)) - units.begin());
 }
 
-// Wavefronts of lanes that access together: the most different words of one bank.
-std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned bytes) {
+// Wavefronts of lanes that access together: the most words of one bank, of atomics also equal ones.
+std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned bytes, AccessKind kind) {
   std::array<std::uint64_t, kWarpSize * 4> words;
   std::size_t count = 0;
   for (; lanes != 0; lanes &= lanes - 1) {
@@ -66,20 +66,45 @@ std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned byte
   std::sort(words.begin(), end);
   std::array<std::uint64_t, kBanks> of_bank = {};
   std::uint64_t most = 0;
-  const auto last = std::unique(words.begin(), end);
+  const auto last = kind == AccessKind::kAtomic ? end : std::unique(words.begin(), end);
   for (auto word = words.begin(); word != last; ++word) most = std::max(most, ++of_bank[*word % kBanks]);
   return most;
 }
 
-void count_shared(const Addresses& request, unsigned bytes, SharedAccesses& counts) {
-  const unsigned together = bytes <= 4 ? 32 : bytes == 8 ? 16 : bytes == 16 ? 8 : 4;
-  ++counts.requests;
-  for (unsigned first = 0; first < kWarpSize; first += together) {
-    const LaneMask group = together == 32 ? kAllLanes : ((LaneMask{1} << together) - 1) << first;
-    if ((request.lanes & group) == 0) continue;
-    const std::uint64_t taken = wavefronts(request, request.lanes & group, bytes);
+LaneMask lanes_from(unsigned first, unsigned count) {
+  return (count == kWarpSize ? kAllLanes : (LaneMask{1} << count) - 1) << first;
+}
+
+// Whether each of the lanes reads what its neighbour at this distance reads, where that is one of them.
+bool agree_with_neighbours(const Addresses& request, LaneMask lanes, unsigned distance) {
+  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+    const auto lane = static_cast<unsigned>(std::countr_zero(left));
+    const unsigned neighbour = lane ^ distance;
+    if ((lanes >> neighbour & 1) != 0 && request.at[lane] != request.at[neighbour]) return false;
+  }
+  return true;
+}
+
+// Wide accesses are made part by part; two parts of a load together where neighbours agree.
+void count_shared(const Addresses& request, const Op& op, SharedAccesses& counts) {
+  const unsigned bytes = op.access_bytes, part = bytes <= 4 ? 32 : bytes == 8 ? 16 : bytes == 16 ? 8 : 4;
+  const auto count = [&](LaneMask lanes) {
+    if (lanes == 0) return;
+    const std::uint64_t taken = wavefronts(request, lanes, bytes, op.access);
     counts.wavefronts += taken;
     counts.conflicts += taken - 1;
+  };
+  ++counts.requests;
+  if (part == kWarpSize) return count(request.lanes);
+  for (unsigned first = 0; first < kWarpSize; first += 2 * part) {
+    const LaneMask both = request.lanes & lanes_from(first, 2 * part);
+    if (op.access == AccessKind::kRead &&
+        (agree_with_neighbours(request, both, 1) || agree_with_neighbours(request, both, 2))) {
+      count(both);
+    } else {
+      count(both & lanes_from(first, part));
+      count(both & lanes_from(first + part, part));
+    }
   }
 }
 
@@ -136,7 +161,7 @@ void Observer::count_access(const Warp& warp, const Op& op, LaneMask lanes, Obse
     request.at[lane] = address;
     request.lanes |= LaneMask{1} << lane;
   }
-  if (shared.lanes != 0) count_shared(shared, op.access_bytes, observed.shared);
+  if (shared.lanes != 0) count_shared(shared, op, observed.shared);
   if (global.lanes != 0) {
     ++observed.global.requests;
     observed.global.sectors += count_units(global, op.access_bytes, kSectorBytes);

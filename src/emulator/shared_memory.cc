@@ -246,23 +246,22 @@ void SharedMemory::acquire(std::uint32_t warp, const HappensBefore& from) {
   clocks_[warp].clock[warp] = own;
 }
 
-void SharedMemory::fence_proxy(std::uint32_t warp, std::uint32_t lanes) {
+void SharedMemory::fence_proxy(std::uint32_t warp, std::uint32_t lanes, Fence fence) {
   if (!check_races_) return;
   if (fences_.size() == kFencesKept * (warps_ / kMaxWarps + 1)) fences_.erase(fences_.begin());
-  fences_.push_back({warp, lanes, epochs_[warp], clocks_[warp]});
+  fences_.push_back({warp, lanes, epochs_[warp], fence, clocks_[warp]});
   tick(warp);
 }
 
-bool SharedMemory::fenced(const AccessRecord& earlier, std::uint32_t thread) const {
+bool SharedMemory::fenced(const AccessRecord& earlier, std::uint32_t thread, bool init) const {
   const std::uint32_t warp = thread / 32;
   for (auto fence = fences_.rbegin(); fence != fences_.rend(); ++fence) {
     const auto executed = [&](std::uint32_t t) {
       return t / 32 == fence->warp && (fence->lanes >> (t % 32) & 1) != 0;
     };
-    if (!(executed(earlier.thread) && earlier.clock <= fence->clock) &&
-        !past(earlier, fence->before, fence->warp)) {
+    const bool own = executed(earlier.thread) && earlier.clock <= fence->clock;
+    if (fence->kind == Fence::kInits ? !(own && init) : !own && !past(earlier, fence->before, fence->warp))
       continue;
-    }
     if (executed(thread)) return true;
     for (std::uint32_t lanes = fence->lanes; lanes != 0; lanes &= lanes - 1) {
       const auto lane = static_cast<std::uint32_t>(std::countr_zero(lanes));
@@ -279,7 +278,7 @@ std::optional<AccessRecord> SharedMemory::unfenced_write(std::uint64_t offset, u
   for (std::uint64_t g = offset >> shift_; g <= (offset + bytes - 1) >> shift_; ++g) {
     const AccessRecord& writer = cells_[g].writer;
     if (writer == last || writer.clock <= base_ || writer.asynchronous) continue;
-    if (!fenced(writer, thread)) return writer;
+    if (!fenced(writer, thread, false)) return writer;
     last = writer;
   }
   return std::nullopt;

@@ -120,11 +120,15 @@ class SharedMemory {
     return earlier.thread == thread || past(earlier, thread / 32);
   }
 
-  // fence.proxy.async (and fence.mbarrier_init): what happened before it is visible to asynchronous copies
-  // that follow it.
-  void fence_proxy(std::uint32_t warp, std::uint32_t lanes);
-  // Whether such a fence lies between the access of an ordinary instruction and what the thread does now.
-  bool fenced(const AccessRecord& earlier, std::uint32_t thread) const;
+  // What a fence makes visible to the asynchronous copies that follow it.
+  enum class Fence : std::uint8_t {
+    kProxy,  // fence.proxy.async: what happened before it
+    kInits,  // fence.mbarrier_init: the mbarrier.init that its own thread has executed
+  };
+  void fence_proxy(std::uint32_t warp, std::uint32_t lanes, Fence fence);
+  // Whether a fence for it lies between the access of an ordinary instruction, mbarrier.init where `init`, and
+  // what the thread does now.
+  bool fenced(const AccessRecord& earlier, std::uint32_t thread, bool init) const;
   // An ordinary write of these bytes that the thread's asynchronous copies may not see.
   std::optional<AccessRecord> unfenced_write(std::uint64_t offset, unsigned bytes,
                                              std::uint32_t thread) const;
@@ -199,6 +203,7 @@ class SharedMemory {
   std::vector<SyncVariable> sync_variables_;
   struct ProxyFence {
     std::uint32_t warp, lanes, clock;
+    Fence kind;
     HappensBefore before;
   };
   std::vector<ProxyFence> fences_;   // the latest, oldest first

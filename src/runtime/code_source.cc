@@ -20,6 +20,14 @@ absl::Status CodeSource::status() const {
   return absl::FailedPreconditionError("an emulated device has no machine code to keep on disk");
 }
 
+std::optional<Pack::Generated> CodeSource::find_generated(const KernelKey& key,
+                                                          const std::string& llvm_ir) const {
+  for (const Pack& pack : packs_) {
+    if (auto found = pack.find_generated(key, llvm_ir)) return found;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<Function> CodeSource::load(const Wanted& wanted, const Image& image) const {
   const absl::StatusOr<Module> module = device_.load(image);
   if (!module.ok()) return module.status();

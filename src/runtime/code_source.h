@@ -19,6 +19,9 @@ class CodeSource {
   // The key of no kernel yet.
   const KernelKey& environment() const { return environment_; }
 
+  // The PTX that a pack has for this IR, and whose work it is.
+  std::optional<Pack::Generated> find_generated(const KernelKey& key, const std::string& llvm_ir) const;
+
   struct Code {
     Function function;
     KernelOrigin origin;

@@ -9,6 +9,7 @@
 #include "absl/container/inlined_vector.h"
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
+#include "src/codegen/generate.h"
 #include "src/runtime/code_source.h"
 #include "src/runtime/device_state.h"
 #include "src/runtime/kernel_dump.h"
@@ -23,8 +24,8 @@ struct CachedKernel {
 
   const std::shared_ptr<const Descriptor> descriptor;
   const std::size_t hash;
-  const KernelKey stored_key;
-  const std::string key;
+  KernelKey stored_key;
+  std::string key;
 
   std::atomic<bool> done = false;  // waited for, so that a hit costs one load
   absl::Status status;
@@ -180,7 +181,14 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
 }
 
 absl::Status KernelStore::compile(CachedKernel& kernel) {
-  absl::StatusOr<GeneratedKernel> generated = generate(*kernel.descriptor, codegen_);
+  const auto known = [&](const std::string& llvm_ir) -> std::optional<std::string> {
+    std::optional<Pack::Generated> found = source_.find_generated(kernel.stored_key, llvm_ir);
+    if (!found) return std::nullopt;
+    kernel.stored_key.codegen = std::move(found->codegen);
+    kernel.key = kernel.stored_key.to_string();
+    return std::move(found->ptx);
+  };
+  absl::StatusOr<GeneratedKernel> generated = internal::generate(*kernel.descriptor, codegen_, known);
   if (!generated.ok()) return generated.status();
   kernel.generated = *std::move(generated);
   dump(kernel);  // before the device sees it, which it may not survive

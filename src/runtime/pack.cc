@@ -36,7 +36,7 @@ struct Slot {
 static_assert(sizeof(Slot) == 24);
 
 constexpr std::string_view kMagic = "PTXGPAK\n";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 // What does not matter is left out.
 KernelKey in_pack(KernelKey key) {
@@ -45,8 +45,11 @@ KernelKey in_pack(KernelKey key) {
   return key;
 }
 
-std::uint64_t pack_hash(const KernelKey& key, std::string_view ptx) {
-  return internal::xxh64(ptx, internal::xxh64(internal::encode_key(in_pack(key))));
+// Without the code generator, which does not matter to find_generated().
+std::uint64_t pack_hash(const KernelKey& key, std::string_view text) {
+  KernelKey hashed = in_pack(key);
+  hashed.codegen.clear();
+  return internal::xxh64(text, internal::xxh64(internal::encode_key(hashed)));
 }
 
 std::uint64_t checksum(std::string_view head_and_index) {
@@ -66,6 +69,15 @@ struct Pack::State {
   }
   std::string_view bytes_of(const Slot& slot) const { return bytes().substr(slot.offset, slot.bytes); }
   absl::Status read();
+
+  struct Found {
+    KernelKey key;
+    internal::EntryView view;
+  };
+  // The first entry in order with this text, for a key that is equal but for the code generator, which may be
+  // any where `any_codegen`.
+  std::optional<Found> find(const KernelKey& key, std::string_view text, ImageKind kind,
+                            bool any_codegen) const;
 };
 
 absl::Status Pack::State::read() {
@@ -119,17 +131,33 @@ absl::StatusOr<StoredKernel> Pack::entry(std::size_t i) const {
   return kernel;
 }
 
-std::optional<Image> Pack::find(const KernelKey& key, std::string_view ptx) const {
-  const std::uint64_t hash = pack_hash(key, ptx);
+std::optional<Pack::State::Found> Pack::State::find(const KernelKey& key, std::string_view text,
+                                                    ImageKind kind, bool any_codegen) const {
+  const std::uint64_t hash = pack_hash(key, text);
   const auto by_hash = [](const Slot& slot, std::uint64_t value) { return slot.hash < value; };
-  auto slot = std::lower_bound(state_->slots.begin(), state_->slots.end(), hash, by_hash);
-  for (; slot != state_->slots.end() && slot->hash == hash; ++slot) {
-    const absl::StatusOr<internal::EntryView> view = internal::view_entry(state_->bytes_of(*slot));
-    if (!view.ok() || view->ptx != ptx || view->kind != ImageKind::kCubin) continue;
-    const absl::StatusOr<KernelKey> stored = internal::decode_key(view->key);
-    if (stored.ok() && in_pack(*stored) == in_pack(key)) return internal::image_of(*view);
+  auto slot = std::lower_bound(slots.begin(), slots.end(), hash, by_hash);
+  for (; slot != slots.end() && slot->hash == hash; ++slot) {
+    const absl::StatusOr<internal::EntryView> view = internal::view_entry(bytes_of(*slot));
+    if (!view.ok() || view->ptx != text || view->kind != kind) continue;
+    absl::StatusOr<KernelKey> stored = internal::decode_key(view->key);
+    if (!stored.ok()) continue;
+    KernelKey wanted = in_pack(key);
+    if (any_codegen) wanted.codegen = stored->codegen;
+    if (in_pack(*stored) == wanted) return Found{*std::move(stored), *view};
   }
   return std::nullopt;
+}
+
+std::optional<Image> Pack::find(const KernelKey& key, std::string_view ptx) const {
+  const auto found = state_->find(key, ptx, ImageKind::kCubin, false);
+  if (!found) return std::nullopt;
+  return internal::image_of(found->view);
+}
+
+std::optional<Pack::Generated> Pack::find_generated(const KernelKey& key, std::string_view llvm_ir) const {
+  auto found = state_->find(key, llvm_ir, ImageKind::kPtx, true);
+  if (!found) return std::nullopt;
+  return Generated{std::move(found->key.codegen), std::string(found->view.image)};
 }
 
 std::string make_pack(absl::Span<const StoredKernel> kernels) {

@@ -114,6 +114,27 @@ TEST_CASE("a pack is made without a GPU and holds code for every target", "[cli]
   CHECK(verdict["damaged"] == 1);
 }
 
+TEST_CASE("a pack of LLVM's work is used where there is no LLVM", "[cli][llvm]") {
+  Command command;
+  const std::string list = in_folder(command, "list"), output = in_folder(command, "llvm.ptxpack");
+  REQUIRE(write_file(list, kList));
+  const json report = command.run_json(
+      {"pack", "--list", list, "--codegen", "llvm", "--target", "sm_90a", "-o", output});
+  CHECK(report["entries"].size() == 6);  // of each kernel PTX and cubin
+  CHECK(command.run_json({"cache", "verify", output})["good"] == 6);
+  command.environment["PTXGEN_LLVM_LIBRARY"] = "/nonexistent/libLLVM.so";
+  command.environment["PTXGEN_EMULATOR_TARGET"] = "sm_90a";
+  const std::vector<std::string> verify = {"verify", "--kernel", "q6k_dequant", "--k",      "256",
+                                           "--n",    "7",        "--codegen",   "llvm",     "--device",
+                                           "emulator"};
+  CHECK(contains(refusal(command, verify), "LLVM could not be opened"));
+  std::vector<std::string> packed = verify;
+  packed.insert(packed.end(), {"--pack", output});
+  CHECK(command.run(packed).exit_status == 0);
+  packed.back() = list;
+  CHECK(contains(refusal(command, packed), "is no pack"));
+}
+
 TEST_CASE("a pack has the kernels of a model", "[cli]") {
   const Command command;
   const std::string output = in_folder(command, "layer.ptxpack");

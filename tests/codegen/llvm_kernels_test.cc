@@ -1,11 +1,14 @@
 // Every kernel of the registry through LLVM: assembled for the targets that LLVM knows, and executed.
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <set>
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
 #include "ptxgen/gemm.h"
+#include "ptxgen/pack.h"
 #include "src/builder/instruction_table.h"
 #include "src/codegen/llvm/library.h"
 #include "tests/kernels/products.h"
@@ -28,6 +31,13 @@ KernelType uneven(const KernelFamily& family) {
     if (std::any_of(family.fields.begin(), family.fields.end(), called)) values.push_back(value);
   }
   return take(family.make(values));
+}
+
+KernelType parsed(const std::string& descriptor) {
+  const std::vector<std::string> words = absl::StrSplit(descriptor, ' ');
+  FieldValues values;
+  for (std::size_t i = 1; i < words.size(); ++i) values.push_back(absl::StrSplit(words[i], '='));
+  return take(take(find_kernel(words[0]))->make(values));
 }
 
 // One for each name in `ptxgen list`, without those that are another's name.
@@ -183,6 +193,34 @@ TEST_CASE("every kernel assembles and computes the same through LLVM for every t
           "[.exhaustive][llvm][ptxas]") {
   check_assembly(everything());
   check_results(everything());
+}
+
+// PTXGEN_TEST_LLVM_PACK=all.ptxpack, of `ptxgen pack --codegen llvm`: a GPU's machine needs no LLVM.
+TEST_CASE("a GPU computes from LLVM's PTX in a pack, bit for bit, what it computes from the direct generator's",
+          "[.pack][llvm]") {
+  const Device device = take(Device::open({.choice = DeviceChoice::kCuda}));
+  const char* path = std::getenv("PTXGEN_TEST_LLVM_PACK");
+  REQUIRE(path != nullptr);
+  const Pack pack = take(Pack::open(path));
+  KernelCache direct(device), through_llvm(device, {.codegen = Codegen::kLlvm, .packs = {pack}});
+  std::size_t kernels = 0, bytes = 0;
+  for (std::size_t i = 0; i < pack.size(); ++i) {
+    const StoredKernel stored = take(pack.entry(i));
+    if (stored.image.kind != ImageKind::kPtx || stored.key.target != device.target().to_string()) continue;
+    CAPTURE(stored.key.descriptor);
+    const KernelType kernel = parsed(stored.key.descriptor);
+    const LaunchData launch = random_launch(kernel, kernel->default_arguments(), 7);
+    const auto expected = run(launch, direct), actual = run(launch, through_llvm);
+    REQUIRE(expected.size() == actual.size());
+    for (std::size_t j = 0; j < expected.size(); ++j) {
+      CHECK(expected[j] == actual[j]);
+      bytes += expected[j].size();
+    }
+    CHECK(take(through_llvm.get(kernel)).generated().ptx == stored.image.bytes);
+    ++kernels;
+  }
+  WARN(kernels << " kernels, " << bytes << " bytes of results");
+  CHECK(kernels > 0);
 }
 
 TEST_CASE("LLVM refuses targets that it does not know, and kernels that it could break", "[llvm]") {

@@ -155,6 +155,12 @@ TEST_CASE("an mbarrier that was not made ready", "[emulator][async]") {
       Contains("completes phase 0") && Contains("with neither fence.mbarrier_init nor fence.proxy.async"));
   check_passes(str_cat("@%p0 mbarrier.init.shared.b64 [bars], 1; bar.sync 0; @%p0 fence.proxy.async;",
                        kExpect, kLoad, kWait, kKeep));
+  // A thread's fence.mbarrier_init is for what it has initialised itself, and for nothing else.
+  CHECK_THAT(says(str_cat("@%p0 mbarrier.init.shared.b64 [bars], 1; bar.sync 0; setp.eq.u32 %p2, %t, 1;"
+                          "@%p2 fence.mbarrier_init.release.cluster; bar.sync 0;",
+                          kExpect, kLoad)),
+             Contains("which thread (0,0,0) wrote at") &&
+                 Contains("with neither fence.mbarrier_init nor fence.proxy.async"));
   // Its bytes are nobody else's.
   CHECK_THAT(says(str_cat(kInit, "ld.shared.u64 %rd1, [bars];")),
              Contains("which is an mbarrier; until mbarrier.inval only mbarrier instructions may access it"));
@@ -293,7 +299,7 @@ TEST_CASE("a destination that somebody may still read is not filled again", "[em
   const std::string zero = "st.shared.u32 [%s], 0;";
   CHECK_THAT(
       says(str_cat(zero, kInit, kExpect, kLoad, kWait)),
-      Contains("writes 128 bytes at shared address 0x0 through the async proxy, part of which thread (1,0,0) "
+      Contains("writes 128 bytes at shared address 0x0 through the async proxy, part of which thread (0,0,0) "
                "wrote at PTX line") &&
           Contains("with no fence.proxy.async between"));
   check_passes(str_cat(zero, "fence.proxy.async.shared::cta;", kInit, kExpect, kLoad, kWait, kKeep));

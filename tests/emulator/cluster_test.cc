@@ -366,6 +366,9 @@ TEST_CASE("mbarriers of other CTAs that are not ready", "[emulator][cluster]") {
   // Relaxed arrivals carry no initialisation without fence.mbarrier_init.
   CHECK_THAT(says(str_cat(init, kRelaxedMeet, address, arrive, kMeet)),
              Contains("race in shared memory") && Contains("which thread (0,0,0) of CTA (1,0,0) wrote"));
+  CHECK_THAT(says(str_cat(init, "bar.sync 0; setp.eq.u32 %p3, %t, 1;",
+                          "@%p3 fence.mbarrier_init.release.cluster;", kRelaxedMeet, address, arrive, kMeet)),
+             Contains("race in shared memory") && Contains(" wrote at PTX line 14 `@%p0 mbarrier.init"));
   // The fence comes before the arrival.
   CHECK_THAT(says(str_cat(init, "barrier.cluster.arrive.relaxed; @%p0 fence.mbarrier_init.release.cluster;",
                           "barrier.cluster.wait;", address, arrive, kMeet)),

@@ -192,6 +192,8 @@ TEST_CASE("the shared memory of a wgmma", "[emulator][wgmma]") {
   check_passes(str_cat(started, kWait, "bar.sync 0; setp.eq.u32 %p1, %t, 0; @%p1 st.shared.u32 [tile], 1;"));
   check_fails(str_cat(kFill, "bar.sync 0;", kFence, kMma, kCommit, kWait),
               "through the async proxy, part of which thread (0,0,0) wrote at PTX line");
+  check_fails(str_cat(kFill, "fence.mbarrier_init.release.cluster; bar.sync 0;", kFence, kMma, kCommit, kWait),
+              "through the async proxy, part of which thread (0,0,0) wrote at PTX line");
   check_fails(str_cat(kFill, "fence.proxy.async;", kFence, kMma, kCommit, kWait), "race in shared memory",
               128, "which nothing has written");
   check_fails(

@@ -325,6 +325,55 @@ TEST_CASE("foreign, damaged and text entries of a pack fall through", "[runtime]
   CHECK(origin({packed(driver.cache(), {})}) == KernelOrigin::kCompiled);
 }
 
+TEST_CASE("a pack serves the code generator llvm where there is no LLVM", "[runtime][store][llvm][fake]") {
+  FakeDriver driver;
+  const Device device = take(driver.open(0));
+  const auto get = [&](std::vector<Pack> packs) {
+    KernelCache cache(device, {.codegen = Codegen::kLlvm, .packs = packs, .store = {.max_bytes = 0}});
+    return cache.get(Probe{});
+  };
+  StoredKernel code, text;
+  {
+    KernelCache cache(device, {.codegen = Codegen::kLlvm, .store = {.max_bytes = 0}});
+    code = as_stored(cache, take(cache.get(Probe{})));
+    code.key.codegen = describe(Codegen::kLlvm);
+    const Kernel kernel = take(build_kernel(*KernelType(Probe{}), {.target = device.target()}));
+    text = {code.key, print_llvm_ir(absl::MakeConstSpan(&kernel, 1)), {ImageKind::kPtx, code.ptx, ""}};
+  }
+  // Whichever LLVM made it, also where one is installed.
+  StoredKernel other = text;
+  other.key.codegen = "llvm 1.2.3";
+  other.image.bytes += "// by another\n";
+  const CompiledKernel foreign = take(get({packed(driver.cache(), {other})}));
+  CHECK(foreign.generated().ptx == other.image.bytes);
+  CHECK(contains(foreign.key(), "; codegen llvm 1.2.3, sm_80"));
+
+  const testing::ScopedVariable none("PTXGEN_LLVM_LIBRARY", "/nonexistent/libLLVM.so");
+  const auto refused = [&](std::vector<Pack> packs) {
+    return contains(get(std::move(packs)).status().message(), "LLVM could not be opened");
+  };
+  CHECK(refused({}));
+  CHECK(refused({packed(driver.cache(), {code})}));
+  const int jits = driver->jits();
+  const CompiledKernel compiled = take(get({packed(driver.cache(), {text})}));
+  CHECK(compiled.origin() == KernelOrigin::kCompiled);
+  CHECK(driver->jits() == jits + 1);
+  CHECK(compiled.generated().ptx == code.ptx);
+  CHECK(contains(compiled.key(), "; codegen " + code.key.codegen + ", sm_80"));
+  CHECK(take(get({packed(driver.cache(), {text, code})})).origin() == KernelOrigin::kPack);
+  CHECK(take(get({packed(driver.cache(), {code}), packed(driver.cache(), {text})})).origin() ==
+        KernelOrigin::kPack);
+  CHECK(driver->jits() == jits + 1);
+  for (const auto member :
+       {&KernelKey::descriptor, &KernelKey::target, &KernelKey::capability, &KernelKey::library}) {
+    StoredKernel wrong = text;
+    wrong.key.*member += "0";
+    CHECK(refused({packed(driver.cache(), {wrong})}));
+  }
+  const ProbeIs changed("probe", 2);  // another IR of the same descriptor
+  CHECK(refused({packed(driver.cache(), {text})}));
+}
+
 TEST_CASE("a damaged pack is refused, or misses", "[runtime][store]") {
   const testing::ScratchFolder scratch;
   const std::vector<StoredKernel> kernels = {testing::stored_kernel(1, 100), testing::stored_kernel(2, 100)};

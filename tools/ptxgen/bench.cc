@@ -20,7 +20,7 @@ struct Options {
         timing(app, 20),
         plot(app),
         device(app),
-        codegen(app),
+        cache(app, true),
         startup(app),
         app(app) {
     add_operation(app, "time products of the executor instead");
@@ -34,7 +34,7 @@ struct Options {
   TimingOptions timing;
   PlotOption plot;
   DeviceOption device;
-  CodegenOption codegen;
+  CacheOptions cache;
   StartupOptions startup;
   const CLI::App& app;
   std::string shapes;
@@ -44,9 +44,12 @@ struct Options {
 // What one row is about.
 struct Case {
   FieldValues constants, scalars;
+  std::size_t generator = 0;  // which of those asked for
+  FieldValues more = {};      // scalars, and the code generator where there are several
 };
 
-absl::StatusOr<std::vector<Case>> cases(const Options& options) {
+absl::StatusOr<std::vector<Case>> cases(const Options& options,
+                                        const std::vector<KernelCacheOptions>& generators) {
   if (!options.kernel.family().ok()) return options.kernel.family().status();
   const KernelFamily& family = **options.kernel.family();
   const auto constants = combinations(family.name, family.fields, options.kernel.given(), options.shapes);
@@ -61,7 +64,13 @@ absl::StatusOr<std::vector<Case>> cases(const Options& options) {
   }
   std::vector<Case> all;
   for (const FieldValues& c : *constants) {
-    for (const FieldValues& s : *scalars) all.push_back({c, s});
+    for (const FieldValues& s : *scalars) {
+      for (std::size_t g = 0; g < generators.size(); ++g) {
+        all.push_back({c, s, g, s});
+        if (generators.size() > 1)
+          all.back().more.emplace_back("codegen", detail::field_text(generators[g].codegen));
+      }
+    }
   }
   return all;
 }
@@ -75,18 +84,23 @@ std::string text_of(std::string_view name, const FieldValues& values) {
 // Measures rows; consecutive ones on equal arguments share their buffers.
 class Bench {
  public:
-  Bench(KernelCache& cache, const Options& options)
-      : cache_(cache),
+  Bench(const Device& device, const std::vector<KernelCacheOptions>& generators, const Options& options)
+      : device_(device),
         options_(options),
-        floors_(cache, options.timing.rotation(), options.timing.replays()) {}
+        floor_cache_(device),
+        floors_(floor_cache_, options.timing.rotation(), options.timing.replays()) {
+    for (const KernelCacheOptions& generator : generators)
+      caches_.push_back(std::make_unique<KernelCache>(device, generator));
+  }
 
-  absl::StatusOr<BenchRow> row(const KernelType& kernel, const std::vector<u64>& values) {
-    const absl::StatusOr<CompiledKernel> compiled = cache_.get(kernel);
+  absl::StatusOr<BenchRow> row(const KernelType& kernel, const std::vector<u64>& values,
+                               std::size_t generator) {
+    const absl::StatusOr<CompiledKernel> compiled = caches_[generator]->get(kernel);
     if (!compiled.ok()) return compiled.status();
     if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
     const bool dependent = !options_.plain && compiled->generated().waits_for_predecessor;
     absl::StatusOr<BenchRow> row =
-        measure(*compiled, cache_.device(), *workload_, options_.timing.replays(), dependent);
+        measure(*compiled, device_, *workload_, options_.timing.replays(), dependent);
     if (!row.ok()) return row;
     if (const Gemm* gemm = kernel.get_if<Gemm>()) row->operations = 2 * values.back() * gemm->n * gemm->k;
     if (absl::Status s = add_ratios(*row); !s.ok()) return s;
@@ -106,7 +120,7 @@ class Bench {
     if (workload_ && key == key_) return absl::OkStatus();
     workload_.reset();  // its memory is needed
     absl::StatusOr<Workload> prepared =
-        Workload::prepare(cache_.device(), **operation, values, options_.timing.rotation());
+        Workload::prepare(device_, **operation, values, options_.timing.rotation());
     if (!prepared.ok()) return prepared.status();
     workload_ = *std::move(prepared);
     key_ = std::move(key);
@@ -125,8 +139,10 @@ class Bench {
     return copy.status();
   }
 
-  KernelCache& cache_;
+  const Device device_;
   const Options& options_;
+  std::vector<std::unique_ptr<KernelCache>> caches_;  // by generator
+  KernelCache floor_cache_;  // floors are the same whoever generates what is measured beside them
   Floors floors_;
   std::optional<Workload> workload_;
   std::string key_;
@@ -137,28 +153,29 @@ absl::StatusOr<BenchRow> bench_case(const Options& options, const Case& c, Bench
   if (!kernel.ok()) return kernel.status();
   const absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel, c.scalars);
   if (!values.ok()) return values.status();
-  absl::StatusOr<BenchRow> row = bench.row(*kernel, *values);
-  if (row.ok()) row->kernel = text_of((*kernel)->text(), c.scalars);
+  absl::StatusOr<BenchRow> row = bench.row(*kernel, *values, c.generator);
+  if (row.ok()) row->kernel = text_of((*kernel)->text(), c.more);
   return row;
 }
 
 absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<Case>& all,
-                                      KernelCache& cache) {
-  BenchReport report{cache.device().description(), {}, {}};
-  Bench bench(cache, options);
+                                      const Device& device,
+                                      const std::vector<KernelCacheOptions>& generators) {
+  BenchReport report{device.description(), {}, {}};
+  Bench bench(device, generators, options);
   absl::Status first_refusal;
   bool any = false;
   for (const Case& c : all) {
     absl::StatusOr<BenchRow> row = bench_case(options, c, bench);
-    if (absl::Status s = cache.device().health(); !s.ok()) return s;
+    if (absl::Status s = device.health(); !s.ok()) return s;
     any |= row.ok();
     first_refusal.Update(row.status());
     if (!row.ok()) {
-      row = BenchRow{.kernel = text_of(text_of((*options.kernel.family())->name, c.constants), c.scalars),
+      row = BenchRow{.kernel = text_of(text_of((*options.kernel.family())->name, c.constants), c.more),
                      .refused = std::string(row.status().message())};
     }
     row->constants = c.constants;
-    row->constants.insert(row->constants.end(), c.scalars.begin(), c.scalars.end());
+    row->constants.insert(row->constants.end(), c.more.begin(), c.more.end());
     report.rows.push_back(*std::move(row));
   }
   if (!any) return first_refusal;
@@ -170,15 +187,14 @@ absl::StatusOr<Outcome> bench(Options& options) {
   if (absl::Status s = options.startup.check(); !s.ok()) return s;
   if (options.startup.wanted())
     return measure_startup(options.startup, options.app, options.device, options.json);
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
-  const absl::StatusOr<std::vector<Case>> all = cases(options);
+  const absl::StatusOr<std::vector<KernelCacheOptions>> generators = options.cache.each();
+  if (!generators.ok()) return generators.status();
+  const absl::StatusOr<std::vector<Case>> all = cases(options, *generators);
   if (!all.ok()) return all.status();
   const absl::StatusOr<Device> device = options.device.open_cuda("timed");
   if (!device.ok()) return device.status();
   if (absl::Status s = options.plot.open(); !s.ok()) return s;
-  KernelCache cache(*device, {.codegen = *codegen});
-  const absl::StatusOr<BenchReport> report = report_on(options, *all, cache);
+  const absl::StatusOr<BenchReport> report = report_on(options, *all, *device, *generators);
   if (!report.ok()) return report.status();
   if (absl::Status s = options.plot.write(report->svg()); !s.ok()) return s;
   return Outcome{options.json ? to_text(report->json()) : report->text()};

@@ -112,10 +112,12 @@ TargetOption::TargetOption(CLI::App& app) {
       ->type_name("TARGET");
 }
 
-CodegenOption::CodegenOption(CLI::App& app) {
+CodegenOption::CodegenOption(CLI::App& app, bool several) {
   std::string all;
   for (const std::string_view name : kEnumNames<Codegen>) str_append(&all, all.empty() ? "" : ", ", name);
-  app.add_option("--codegen", text_, str_cat("what writes the PTX: ", all, "; default ", text_))
+  app.add_option("--codegen", text_,
+                 str_cat("what writes the PTX: ", all, several ? ", or a list of them" : "", "; default ",
+                         text_))
       ->type_name("CODEGEN");
 }
 
@@ -123,6 +125,48 @@ absl::StatusOr<Codegen> CodegenOption::codegen() const {
   Codegen codegen{};
   if (absl::Status s = ptxgen::detail::parse_field("--codegen", text_, {}, codegen); !s.ok()) return s;
   return codegen;
+}
+
+absl::StatusOr<std::vector<Codegen>> CodegenOption::codegens() const {
+  const auto names = split_list("--codegen", text_);
+  if (!names.ok()) return names.status();
+  std::vector<Codegen> codegens(names->size());
+  for (std::size_t i = 0; i < names->size(); ++i) {
+    if (absl::Status s = ptxgen::detail::parse_field("--codegen", (*names)[i], {}, codegens[i]); !s.ok())
+      return s;
+    if (std::find(codegens.begin(), codegens.begin() + i, codegens[i]) != codegens.begin() + i) {
+      return absl::InvalidArgumentError(
+          str_cat("--codegen gives ", (*names)[i], " twice; give each code generator once"));
+    }
+  }
+  return codegens;
+}
+
+CacheOptions::CacheOptions(CLI::App& app, bool several) : codegen_(app, several) {
+  app.add_option("--pack", pack_, "take what this pack has from there, before anything is compiled")
+      ->type_name("FILE");
+}
+
+absl::StatusOr<KernelCacheOptions> CacheOptions::options() const {
+  const absl::StatusOr<Codegen> codegen = codegen_.codegen();
+  if (!codegen.ok()) return codegen.status();
+  absl::StatusOr<std::vector<KernelCacheOptions>> options = each();
+  if (!options.ok()) return options.status();
+  return std::move(options->front());
+}
+
+absl::StatusOr<std::vector<KernelCacheOptions>> CacheOptions::each() const {
+  const absl::StatusOr<std::vector<Codegen>> codegens = codegen_.codegens();
+  if (!codegens.ok()) return codegens.status();
+  std::vector<Pack> packs;
+  if (!pack_.empty()) {
+    absl::StatusOr<Pack> pack = Pack::open(pack_);
+    if (!pack.ok()) return pack.status();
+    packs.push_back(*std::move(pack));
+  }
+  std::vector<KernelCacheOptions> options;
+  for (const Codegen codegen : *codegens) options.push_back({.codegen = codegen, .packs = packs});
+  return options;
 }
 
 DeviceOption::DeviceOption(CLI::App& app)

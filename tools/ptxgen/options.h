@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "ptxgen/device.h"
+#include "ptxgen/kernel_cache.h"
 #include "ptxgen/kernels.h"
 
 namespace ptxgen::tool {
@@ -78,11 +79,26 @@ class TargetOption {
 // --codegen
 class CodegenOption {
  public:
-  explicit CodegenOption(CLI::App& app);
+  // `several`: a list of them may be given.
+  explicit CodegenOption(CLI::App& app, bool several = false);
   absl::StatusOr<Codegen> codegen() const;
+  absl::StatusOr<std::vector<Codegen>> codegens() const;
 
  private:
   std::string text_ = std::string(kEnumNames<Codegen>.front());
+};
+
+// --codegen and --pack
+class CacheOptions {
+ public:
+  explicit CacheOptions(CLI::App& app, bool several = false);
+  absl::StatusOr<KernelCacheOptions> options() const;
+  // Of each code generator.
+  absl::StatusOr<std::vector<KernelCacheOptions>> each() const;
+
+ private:
+  CodegenOption codegen_;
+  std::string pack_;
 };
 
 // --device

@@ -18,7 +18,7 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  explicit Options(CLI::App& app) : list(app) {
+  explicit Options(CLI::App& app) : list(app), codegen(app) {
     app.add_option("--target", targets, "the GPUs to compile for, as sm_90a,sm_89")->type_name("LIST");
     app.add_option("--sm-count", sm_count,
                    str_cat("with --gguf: SMs of those GPUs, by which products are planned; default: ",
@@ -32,6 +32,7 @@ struct Options {
     app.add_flag("--json", json, "print JSON");
   }
   KernelListOptions list;
+  CodegenOption codegen;
   std::string targets, output;
   u32 sm_count = kMeasuredSmCount;
   u32 threads = 0;
@@ -41,7 +42,7 @@ struct Options {
 struct Job {
   KernelType kernel;
   DeviceProperties device;
-  absl::StatusOr<StoredKernel> made = absl::UnknownError("");
+  absl::StatusOr<std::vector<StoredKernel>> made = absl::UnknownError("");
   bool refused = false;  // the target cannot run it; else a failure is a fault
 };
 
@@ -78,39 +79,59 @@ absl::StatusOr<std::optional<Ptxas>> find_ptxas() {
   return ptxas.status();
 }
 
-void make(Job& job, const std::optional<Ptxas>& ptxas) {
-  const absl::StatusOr<GeneratedKernel> generated =
-      generate(*job.kernel, {.build = {.target = job.device.target}});
-  if (!generated.ok()) {
-    job.refused = true;
-    job.made = generated.status();
-    return;
-  }
-  StoredKernel stored = {
-      KernelKey::of_device(job.device, detail::field_text(Codegen::kDirect)), generated->ptx, {}};
-  stored.key.descriptor = job.kernel->text();
-  stored.key.compiler = ptxas ? name_of(*ptxas) : "none";
-  stored.image = {ImageKind::kPtx, generated->ptx, ""};
-  if (ptxas) {
-    absl::StatusOr<PtxasReport> report = ptxas->assemble(generated->ptx, job.device.target);
-    if (!report.ok()) {
-      job.made = report.status();
-      return;
-    }
-    if (!report->ok) {
-      job.made = absl::InternalError(
-          str_cat(job.kernel->text(), " for ", job.device.target.to_string(), ": ", report->log));
-      return;
-    }
-    stored.image = {ImageKind::kCubin, std::move(report->cubin), ""};
-  }
-  job.made = std::move(stored);
+// LLVM's PTX with the IR it was made of, for machines without LLVM.
+absl::StatusOr<StoredKernel> generated_by_llvm(const Job& job, const StoredKernel& stored) {
+  const absl::StatusOr<Kernel> kernel = build_kernel(*job.kernel, {.target = job.device.target});
+  if (!kernel.ok()) return kernel.status();
+  StoredKernel generated = {
+      stored.key, print_llvm_ir(absl::MakeConstSpan(&*kernel, 1)), {ImageKind::kPtx, stored.ptx, ""}};
+  generated.key.compiler = stored.key.codegen;
+  return generated;
 }
 
-absl::Status make_all(std::vector<Job>& jobs, const std::optional<Ptxas>& ptxas, u32 threads) {
+absl::Status assemble(const Job& job, const Ptxas& ptxas, StoredKernel& stored) {
+  absl::StatusOr<PtxasReport> report = ptxas.assemble(stored.ptx, job.device.target);
+  if (!report.ok()) return report.status();
+  if (!report->ok) {
+    return absl::InternalError(
+        str_cat(job.kernel->text(), " for ", job.device.target.to_string(), ": ", report->log));
+  }
+  stored.key.compiler = name_of(ptxas);
+  stored.image = {ImageKind::kCubin, std::move(report->cubin), ""};
+  return absl::OkStatus();
+}
+
+absl::Status make(Job& job, Codegen codegen, const std::optional<Ptxas>& ptxas) {
+  const absl::StatusOr<GeneratedKernel> generated =
+      generate(*job.kernel, {.build = {.target = job.device.target}, .codegen = codegen});
+  job.refused = !generated.ok();
+  if (job.refused) return generated.status();
+  StoredKernel stored = {KernelKey::of_device(job.device, describe(codegen)), generated->ptx, {}};
+  stored.key.descriptor = job.kernel->text();
+  std::vector<StoredKernel> made;
+  if (codegen == Codegen::kLlvm) {
+    absl::StatusOr<StoredKernel> by_llvm = generated_by_llvm(job, stored);
+    if (!by_llvm.ok()) return by_llvm.status();
+    made.push_back(*std::move(by_llvm));
+  }
+  if (ptxas) {
+    if (absl::Status s = assemble(job, *ptxas, stored); !s.ok()) return s;
+    made.push_back(std::move(stored));
+  } else if (made.empty()) {
+    stored.key.compiler = "none";
+    stored.image = {ImageKind::kPtx, stored.ptx, ""};
+    made.push_back(std::move(stored));
+  }
+  job.made = std::move(made);
+  return absl::OkStatus();
+}
+
+absl::Status make_all(std::vector<Job>& jobs, Codegen codegen, const std::optional<Ptxas>& ptxas,
+                      u32 threads) {
   ProgressBar progress(jobs.size());
-  internal::Crew crew(jobs.size(), internal::crew_size(threads),
-                      [&](std::size_t i) { make(jobs[i], ptxas); });
+  internal::Crew crew(jobs.size(), internal::crew_size(threads), [&](std::size_t i) {
+    if (absl::Status s = make(jobs[i], codegen, ptxas); !s.ok()) jobs[i].made = std::move(s);
+  });
   for (std::size_t done = 0; done < jobs.size(); ++done) {
     const Job& job = jobs[crew.take()];
     if (!job.made.ok() && !job.refused) return job.made.status();
@@ -140,6 +161,8 @@ absl::StatusOr<Outcome> pack(const Options& options) {
   if (!targets.ok()) return targets.status();
   if (options.output.empty())
     return absl::InvalidArgumentError("-o is missing; name the pack to write, as -o model.ptxpack");
+  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
+  if (!codegen.ok()) return codegen.status();
   std::vector<Job> jobs;
   std::vector<std::string> notes;
   if (absl::Status s = list_jobs(options, *targets, jobs, notes); !s.ok()) return s;
@@ -148,7 +171,7 @@ absl::StatusOr<Outcome> pack(const Options& options) {
   const absl::StatusOr<std::optional<Ptxas>> ptxas = find_ptxas();
   if (!ptxas.ok()) return ptxas.status();
 
-  if (absl::Status s = make_all(jobs, *ptxas, options.threads); !s.ok()) return s;
+  if (absl::Status s = make_all(jobs, *codegen, *ptxas, options.threads); !s.ok()) return s;
 
   Table table({{"kernel", "kernel"},
                {"target", "target"},
@@ -157,14 +180,16 @@ absl::StatusOr<Outcome> pack(const Options& options) {
                {"detail", "detail"}});
   std::vector<StoredKernel> made;
   for (Job& job : jobs) {
-    if (job.made.ok()) {
-      const Image& image = job.made->image;
-      table.add({job.kernel->text(), job.device.target.to_string(),
-                 image.kind == ImageKind::kCubin ? "cubin" : "PTX", image.bytes.size(), Json()});
-      made.push_back(*std::move(job.made));
-    } else {
+    if (!job.made.ok()) {
       table.add({job.kernel->text(), job.device.target.to_string(), "none", Json(),
                  std::string(job.made.status().message())});
+      continue;
+    }
+    for (StoredKernel& stored : *job.made) {
+      const Image& image = stored.image;
+      table.add({job.kernel->text(), job.device.target.to_string(),
+                 image.kind == ImageKind::kCubin ? "cubin" : "PTX", image.bytes.size(), Json()});
+      made.push_back(std::move(stored));
     }
   }
   if (made.empty())

@@ -14,7 +14,7 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  explicit Options(CLI::App& app) : products(app), timing(app, 20), plot(app), device(app), codegen(app) {
+  explicit Options(CLI::App& app) : products(app), timing(app, 20), plot(app), device(app), cache(app) {
     app.add_flag("--plain", plain, "launch without programmatic dependent launch");
     app.add_flag("--trace", trace, "time each kernel of a call on its own too");
     app.add_flag("--cliffs", cliffs, "measure m + 1 too, and list where that takes over 20 % longer");
@@ -24,7 +24,7 @@ struct Options {
   TimingOptions timing;
   PlotOption plot;
   DeviceOption device;
-  CodegenOption codegen;
+  CacheOptions cache;
   bool plain = false, trace = false, cliffs = false, json = false;
 };
 
@@ -131,14 +131,14 @@ absl::StatusOr<ProductReport> report_on(const Options& options, const std::vecto
 }
 
 absl::StatusOr<Outcome> bench(Options& options) {
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<KernelCacheOptions> cache_options = options.cache.options();
+  if (!cache_options.ok()) return cache_options.status();
   const absl::StatusOr<std::vector<Product>> all = options.products.products(options.cliffs);
   if (!all.ok()) return all.status();
   const absl::StatusOr<Device> device = options.device.open_cuda("timed");
   if (!device.ok()) return device.status();
   if (absl::Status s = options.plot.open(); !s.ok()) return s;
-  KernelCache cache(*device, {.codegen = *codegen});
+  KernelCache cache(*device, *cache_options);
   const absl::StatusOr<ProductReport> report = report_on(options, *all, cache);
   if (!report.ok()) return report.status();
   if (absl::Status s = options.plot.write(report->svg()); !s.ok()) return s;

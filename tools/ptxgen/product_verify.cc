@@ -18,7 +18,7 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  explicit Options(CLI::App& app) : products(app), device(app), codegen(app) {
+  explicit Options(CLI::App& app) : products(app), device(app), cache(app) {
     app.add_option("--seed", seed, "what the data is made from; default 1")
         ->transform(whole_number(0, std::numeric_limits<u64>::max()))
         ->type_name("NUMBER");
@@ -26,7 +26,7 @@ struct Options {
   }
   ProductOptions products;
   DeviceOption device;
-  CodegenOption codegen;
+  CacheOptions cache;
   u64 seed = 1;
   bool json = false;
 };
@@ -135,11 +135,11 @@ class ProductVerify {
 absl::StatusOr<Outcome> verify(const Options& options) {
   const absl::StatusOr<std::vector<Product>> all = options.products.products(false);
   if (!all.ok()) return all.status();
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<KernelCacheOptions> cache_options = options.cache.options();
+  if (!cache_options.ok()) return cache_options.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
-  KernelCache cache(*device, {.codegen = *codegen});
+  KernelCache cache(*device, *cache_options);
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();

@@ -18,12 +18,12 @@ struct Options {
         out(app, "--out", "FILE", "where a buffer goes that the kernel writes; once for each"),
         scalars(app),
         device(app),
-        codegen(app) {}
+        cache(app) {}
   KernelOptions kernel;
   NamedValues in, out;
   ScalarOptions scalars;
   DeviceOption device;
-  CodegenOption codegen;
+  CacheOptions cache;
 };
 
 struct Arguments {
@@ -57,8 +57,8 @@ absl::StatusOr<Outcome> run(const Options& options) {
   if (!kernel.ok()) return kernel.status();
   const absl::StatusOr<Arguments> arguments = arguments_of(options, **kernel);
   if (!arguments.ok()) return arguments.status();
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<KernelCacheOptions> cache_options = options.cache.options();
+  if (!cache_options.ok()) return cache_options.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
   std::map<std::size_t, OutputFile> files;  // before the work, so that a wrong path costs none
@@ -69,7 +69,7 @@ absl::StatusOr<Outcome> run(const Options& options) {
     files.emplace(i, *std::move(file));
   }
 
-  KernelCache cache(*device, {.codegen = *codegen});
+  KernelCache cache(*device, *cache_options);
   absl::StatusOr<Launch> launch = Launch::prepare(cache, *kernel, arguments->values);
   if (!launch.ok()) return launch.status();
   for (std::size_t i = 0; i < arguments->in.size(); ++i) {

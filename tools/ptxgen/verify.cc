@@ -22,7 +22,7 @@ namespace {
 
 struct Options {
   Options(CLI::App& app, const NamedKernel& named)
-      : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app), codegen(app) {
+      : kernel(app, named), kernel_is_named(named.is_named()), scalars(app), device(app), cache(app) {
     if (!kernel_is_named) app.allow_extras(false);
     add_operation(app, "verify products of the executor instead");
     gguf_option =
@@ -45,7 +45,7 @@ struct Options {
   bool kernel_is_named;
   ScalarOptions scalars;
   DeviceOption device;
-  CodegenOption codegen;
+  CacheOptions cache;
   std::string gguf, tensor = "*";
   u64 seed = 1;
   CLI::Option *gguf_option, *tensor_option, *seed_option;
@@ -171,11 +171,11 @@ absl::StatusOr<Outcome> verify(const Options& options) {
     if (!opened.ok()) return opened.status();
     file = *std::move(opened);
   }
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<KernelCacheOptions> cache_options = options.cache.options();
+  if (!cache_options.ok()) return cache_options.status();
   const absl::StatusOr<Device> device = options.device.open();
   if (!device.ok()) return device.status();
-  KernelCache cache(*device, {.codegen = *codegen});
+  KernelCache cache(*device, *cache_options);
 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
