@@ -37,13 +37,11 @@ Plan plan_of(const Read& read) {
   return plan;
 }
 
-// Read once: nothing is worth a place in the L1, and neighbouring sectors are wanted as well (PTX ISA 9.7.9
-// ld.global.nc; the sizes of a prefetch since sm_80).
+// Read once: nothing is worth a place in the L1. A prefetch of 256 bytes into the L2, though all of them are
+// wanted, makes an H200 6 % slower: 7.66 us for 33 MB in place of 7.18.
 MemoryHints hints_for(const KernelBuilder& k) {
   MemoryHints hints;
-  if (k.max_isa() < PtxIsa{7, 4}) return hints;
-  hints.l1 = L1::kNoAllocate;
-  if (k.target().supports({80, false})) hints.l2 = L2::kPrefetch256B;
+  if (k.max_isa() >= PtxIsa{7, 4}) hints.l1 = L1::kNoAllocate;
   return hints;
 }
 
