@@ -73,6 +73,7 @@ TEST_CASE("products by uneven plans of schedule stream", "[kernels][gemv][device
   constexpr StreamPlan kPlans[] = {
       {.ctas = 3, .row_lanes = 8, .groups = 2, .rows = 2, .stages = 2},
       {.ctas = 4, .row_lanes = 16, .groups = 1, .rows = 1, .stages = 3, .in_flight = 1},
+      {.ctas = 2, .row_lanes = 8, .groups = 1, .rows = 1, .stages = 5, .in_flight = 3},
       {.ctas = 2, .row_lanes = 32, .groups = 3, .rows = 4, .stages = 1, .trigger = 1},
       {.ctas = 5, .row_lanes = 4, .groups = 1, .rows = 1, .stages = 4, .in_flight = 2, .trigger = 2},
   };
@@ -153,6 +154,16 @@ TEST_CASE("activations are quantised as documented", "[kernels][gemv][device]") 
 }
 
 // ---- A few vectors
+
+TEST_CASE("a few vectors of long rows leave shared memory for a plan", "[kernels][gemv]") {
+  for (const FormatInfo& format : kFormats) {
+    for (const u32 max_m : {2u, 4u}) {
+      const BatchedGemv few{.format = format.format, .k = 14336, .n = 4096, .max_m = max_m};
+      INFO(KernelType(few)->text());
+      CHECK(few.validate().ok());
+    }
+  }
+}
 
 TEST_CASE("each vector of a few gives the bits that it gives alone", "[kernels][gemv][device]") {
   for (const FormatInfo& format : kFormats) {

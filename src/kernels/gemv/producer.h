@@ -12,13 +12,15 @@ namespace ptxgen::gemv {
 class Producer {
  public:
   // A CTA has `count` tiles, which for all CTAs lies between `least` and `most`. `in_flight` of them may be
-  // on their way at once (0: all stages). The next kernel may start when `trigger` tiles remain to be loaded
-  // (0: at once).
+  // on their way at once (0: all stages), but only half as many until the first has landed: the consumers'
+  // first loads are under way then. The next kernel may start when `trigger` tiles remain to be loaded (0: at
+  // once).
   Producer(KernelBuilder& k, const parts::Ring& ring, u32 least, u32 most, const Reg<u32>& count,
            u32 in_flight, u32 trigger)
       : k_(k), ring_(ring), least_(least), most_(most), count_(count), trigger_(trigger) {
     const u32 whole = std::min(ring.stages(), most);
     in_flight_ = in_flight ? std::min(in_flight, whole) : whole;
+    first_ = in_flight ? (in_flight_ + 1) / 2 : in_flight_;
   }
 
   // Before anything is copied.
@@ -29,14 +31,7 @@ class Producer {
   // The first tiles, before the consumers know of the ring. copy(tile, stage) announces and starts a copy.
   template <class Copy>
   void begin(Copy&& copy) const {
-    for (u32 t = 0; t < in_flight_; ++t) {
-      const auto one = [&] { copy(k_.constant<u32>(t), k_.constant<u32>(t)); };
-      if (t < least_) {
-        one();
-      } else {
-        k_.if_(count_ > t, one);
-      }
-    }
+    copy_each(0, first_, copy);
     if (trigger_ && in_flight_ == most_) parts::launch_dependents(k_);
   }
 
@@ -49,6 +44,10 @@ class Producer {
       copy(tile, stage);
       if (trigger_) k_.if_(tile == trigger_at, [&] { parts::launch_dependents(k_); });
     };
+    if (first_ < in_flight_) {
+      ring_.wait_full(landed);
+      copy_each(first_, in_flight_, copy);
+    }
     k_.for_(in_flight_, (min)(count_, ring_.stages()), 1, [&](const Reg<u32>& tile) {
       ring_.wait_full(landed);
       landed.advance();
@@ -67,11 +66,24 @@ class Producer {
   }
 
  private:
+  // The tiles from `begin` to `end`, at most one a stage.
+  template <class Copy>
+  void copy_each(u32 begin, u32 end, Copy&& copy) const {
+    for (u32 t = begin; t < end; ++t) {
+      const auto one = [&] { copy(k_.constant<u32>(t), k_.constant<u32>(t)); };
+      if (t < least_) {
+        one();
+      } else {
+        k_.if_(count_ > t, one);
+      }
+    }
+  }
+
   KernelBuilder& k_;
   const parts::Ring& ring_;
   u32 least_, most_;
   Reg<u32> count_;
-  u32 in_flight_ = 0, trigger_;
+  u32 in_flight_ = 0, first_ = 0, trigger_;
 };
 
 // Bytes of a matrix of which rows begin or end within 16 bytes: all of these 16 are copied. The last ones of

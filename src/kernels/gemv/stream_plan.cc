@@ -96,8 +96,9 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
   });
 }
 
-// Measured on an H200: tiles of about 18 KB, of which one or two on their way keep the memory busy without
-// delaying what else the SM reads; a ring of 8 of them; 8 to 18 consumer warps.
+// Measured on an H200: tiles of about 18 KB, or half a CTA's share where that is less, so that the first is
+// there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share; a
+// ring of 8; 8 to 18 consumer warps.
 StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
   const Stream::Job& first = s.jobs[0];
@@ -119,21 +120,29 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   const u32 set_bytes = row_bytes * (32 / plan.row_lanes);
   const u32 rows = static_cast<u32>((rows_of_all + plan.ctas - 1) / plan.ctas);
   const u32 sets_of_cta = (rows * plan.row_lanes + 31) / 32;
-  const u32 sets = std::clamp((kTileBytes + set_bytes / 2) / set_bytes, 1u, sets_of_cta);  // of a tile
-  const u32 most_groups = s.max_m == 4 ? 7 : slices <= 2 ? 4 : slices <= 4 ? 3 : slices <= 15 ? 2 : 1;
+  const u32 tile_wanted = std::min(kTileBytes, rows * row_bytes / 2);
+  const u32 sets = std::clamp((tile_wanted + set_bytes / 2) / set_bytes, 1u, sets_of_cta);  // of a tile
+  const u32 most_groups = s.max_m == 4 ? 6 : slices <= 2 ? 4 : slices <= 4 ? 3 : slices <= 15 ? 2 : 1;
   plan.groups = std::min({sets, most_groups, std::max(1u, (most_warps(s) - 1) / slices)});
   const u32 sums = first.matrices * s.max_m;
   plan.rows = s.max_m < 4 && 2 * sets >= 3 * plan.groups && 2 * sums <= plan.row_lanes ? 2 : 1;
 
   const u32 tile_bytes = plan.groups * plan.rows * set_bytes;
   const u32 tiles = (sets_of_cta + plan.groups * plan.rows - 1) / (plan.groups * plan.rows);
-  plan.stages = std::clamp(kRingBytes / tile_bytes, 1u, std::min(tiles, 32u));
-  const u32 bytes_in_flight = tiles <= plan.stages ? kTileBytes : 2 * kTileBytes;
+  u32 beside_ring = 0;
+  for (std::size_t j = 0; j < s.jobs.size(); ++j)
+    beside_ring = std::max(beside_ring, stream_geometry(with(s, plan), j).shared_bytes);
+  constexpr u32 kStaticBytes = 1 << 10;  // mbarriers, and what RMSNorm needs
+  const u32 all_bytes = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kStaticBytes;
+  const u32 ring_bytes = std::min(kRingBytes, all_bytes - std::min(all_bytes, beside_ring));
+  plan.stages = std::clamp(ring_bytes / tile_bytes, 1u, std::min(tiles, 32u));
+  const u32 bytes_in_flight = (tiles <= plan.stages ? 2 : 3) * tile_wanted;
   plan.in_flight = std::clamp((bytes_in_flight + tile_bytes / 2) / tile_bytes, 1u, plan.stages);
   // Where shared memory has room for several CTAs, registers shall have it too.
-  if (sums == 1) {
+  if (sums <= 2) {
     const StreamGeometry g = stream_geometry(with(s, plan), 0);
-    const u32 by_registers = kRegistersPerSm / (registers_of(first.format) * (g.consumers + 1) * 32);
+    const u32 registers = registers_of(first.format) + 28 * (sums - 1);
+    const u32 by_registers = kRegistersPerSm / (registers * (g.consumers + 1) * 32);
     const u32 by_shared = limits(kHopper).shared_bytes_per_sm / (g.shared_bytes + (1u << 10));
     plan.ctas_per_sm = std::clamp(std::min(by_registers, by_shared), 1u, 3u);
   }
