@@ -51,6 +51,25 @@ std::uint64_t count_units(const Addresses& request, unsigned bytes, unsigned uni
       std::unique(units.begin(), units.begin() + static_cast<std::ptrdiff_t>(count)) - units.begin());
 }
 
+// Sectors that an atomic touches: the lanes that meet at an address take turns, and each turn its sectors.
+std::uint64_t atomic_sectors(const Addresses& request) {
+  std::array<std::uint64_t, kWarpSize> sorted;
+  std::size_t count = 0;
+  for (LaneMask left = request.lanes; left != 0; left &= left - 1)
+    sorted[count++] = request.at[static_cast<std::size_t>(std::countr_zero(left))];
+  std::sort(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(count));
+  std::uint64_t sectors = 0, most = 0;  // lanes at one address of the sector
+  for (std::size_t i = 0, first = 0; i < count; ++i) {
+    if (sorted[i] != sorted[first]) first = i;
+    if (i > 0 && sorted[i] / kSectorBytes != sorted[i - 1] / kSectorBytes) {
+      sectors += most;
+      most = 0;
+    }
+    most = std::max<std::uint64_t>(most, i - first + 1);
+  }
+  return sectors + most;
+}
+
 // Wavefronts of lanes that access together: the most words of one bank, of atomics also equal ones.
 std::uint64_t wavefronts(const Addresses& request, LaneMask lanes, unsigned bytes, AccessKind kind) {
   std::array<std::uint64_t, kWarpSize * 4> words;
@@ -75,18 +94,18 @@ LaneMask lanes_from(unsigned first, unsigned count) {
   return (count == kWarpSize ? kAllLanes : (LaneMask{1} << count) - 1) << first;
 }
 
-// Whether each of the lanes reads what its neighbour at this distance reads, where that is one of them.
-bool agree_with_neighbours(const Addresses& request, LaneMask lanes, unsigned distance) {
-  for (LaneMask left = lanes; left != 0; left &= left - 1) {
+// Whether each lane reads what its neighbour at this distance reads, where that takes part.
+bool agree_with_neighbours(const Addresses& request, unsigned distance) {
+  for (LaneMask left = request.lanes; left != 0; left &= left - 1) {
     const auto lane = static_cast<unsigned>(std::countr_zero(left));
     const unsigned neighbour = lane ^ distance;
-    if ((lanes >> neighbour & 1) != 0 && request.at[lane] != request.at[neighbour]) return false;
+    if ((request.lanes >> neighbour & 1) != 0 && request.at[lane] != request.at[neighbour]) return false;
   }
   return true;
 }
 
-// Wide accesses are made part by part; two parts of a load together where neighbours agree.
-void count_shared(const Addresses& request, const Op& op, SharedAccesses& counts) {
+// Wide accesses are made part by part; two parts of an `ld` together where neighbours agree.
+void count_shared(const Addresses& request, const Op& op, bool is_ld, SharedAccesses& counts) {
   const unsigned bytes = op.access_bytes, part = bytes <= 4 ? 32 : bytes == 8 ? 16 : bytes == 16 ? 8 : 4;
   const auto count = [&](LaneMask lanes) {
     if (lanes == 0) return;
@@ -96,10 +115,10 @@ void count_shared(const Addresses& request, const Op& op, SharedAccesses& counts
   };
   ++counts.requests;
   if (part == kWarpSize) return count(request.lanes);
+  const bool in_pairs = is_ld && (agree_with_neighbours(request, 1) || agree_with_neighbours(request, 2));
   for (unsigned first = 0; first < kWarpSize; first += 2 * part) {
     const LaneMask both = request.lanes & lanes_from(first, 2 * part);
-    if (op.access == AccessKind::kRead &&
-        (agree_with_neighbours(request, both, 1) || agree_with_neighbours(request, both, 2))) {
+    if (in_pairs) {
       count(both);
     } else {
       count(both & lanes_from(first, part));
@@ -161,10 +180,13 @@ void Observer::count_access(const Warp& warp, const Op& op, LaneMask lanes, Obse
     request.at[lane] = address;
     request.lanes |= LaneMask{1} << lane;
   }
-  if (shared.lanes != 0) count_shared(shared, op, observed.shared);
+  const bool is_ld = launch_.code->instructions[op.instruction]->opcode == "ld";
+  if (shared.lanes != 0) count_shared(shared, op, is_ld, observed.shared);
   if (global.lanes != 0) {
     ++observed.global.requests;
-    observed.global.sectors += count_units(global, op.access_bytes, kSectorBytes);
+    observed.global.sectors += op.access == AccessKind::kAtomic
+                                   ? atomic_sectors(global)
+                                   : count_units(global, op.access_bytes, kSectorBytes);
     observed.global.bytes += op.access_bytes * static_cast<unsigned>(std::popcount(global.lanes));
   }
 }

@@ -63,6 +63,74 @@ TEST_CASE("lanes that read one word share it", "[emulator][profile]") {
   CHECK(stats.profile->shared.conflicts == 0);
 }
 
+// Of one load of 8 or 16 bytes, at this address within `s` by the number of the lane in %t, or by the guard %p2.
+SharedAccesses wide_load(const std::string& address, const std::string& load) {
+  const LaunchStats stats = profiled(R"(
+    .shared .align 16 .b8 s[8192];
+    mov.u32 %r9, s;
+    mad.lo.u32 %r8, %t, 32, %r9;
+    st.shared.v4.u32 [%r8], {%t, %t, %t, %t};
+    st.shared.v4.u32 [%r8+16], {%t, %t, %t, %t};
+    bar.sync 0;
+  )" + address + "; add.u32 %r9, %r8, %r9;\n" + load);
+  SharedAccesses counted = stats.profile->shared;
+  counted.requests -= 2;  // those of the stores
+  counted.wavefronts -= 16;
+  counted.conflicts -= 8;
+  return counted;
+}
+
+// As Nsight Compute counts them on an H200.
+TEST_CASE("two parts of a wide load are served together where neighbours agree", "[emulator][profile]") {
+  const std::string two = "ld.shared.v2.u32 {%r0, %r1}, [%r9];";
+  check(wide_load("mov.u32 %r8, 40", two), 1, 0);                              // all the same
+  check(wide_load("and.b32 %r8, %t, 1; shl.b32 %r8, %r8, 3", two), 1, 0);      // lane ^ 2 agrees
+  check(wide_load("and.b32 %r8, %t, 3; shl.b32 %r8, %r8, 3", two), 2, 0);      // lane ^ 4 does not help
+  check(wide_load("shr.u32 %r8, %t, 1; shl.b32 %r8, %r8, 3", two), 1, 0);      // lane ^ 1 agrees
+  check(wide_load("shl.b32 %r8, %t, 3", two), 2, 0);                           // nobody
+  const std::string even = "and.b32 %r2, %t, 1; setp.eq.u32 %p2, %r2, 0; @%p2 ";
+  check(wide_load("shl.b32 %r8, %t, 3", even + two), 2, 1);  // no neighbour takes part
+  const std::string four = "ld.shared.v4.u32 {%r0, %r1, %r2, %r3}, [%r9];";
+  check(wide_load("mov.u32 %r8, 80", four), 2, 0);  // two quarters of a half warp
+  check(wide_load("shr.u32 %r8, %t, 1; shl.b32 %r8, %r8, 4", four), 2, 0);
+  check(wide_load("and.b32 %r8, %t, 3; shl.b32 %r8, %r8, 4", four), 4, 0);
+  check(wide_load("shl.b32 %r8, %t, 4", even + four), 4, 2);
+  // The whole warp must agree, not a half of it.
+  check(wide_load("max.u32 %r8, %t, 16; shl.b32 %r8, %r8, 4", four), 4, 0);
+}
+
+TEST_CASE("lanes of an atomic that meet in a word wait for one another", "[emulator][profile]") {
+  const auto atomic = [](const std::string& address) {
+    return profiled(R"(
+      .shared .align 16 .b8 s[256];
+      mov.u32 %r9, s;
+      mad.lo.u32 %r8, %t, 8, %r9;
+      st.shared.v2.u32 [%r8], {%t, %t};
+      bar.sync 0;
+    )" + address + "; add.u32 %r9, %r8, %r9; atom.shared.add.u32 %r0, [%r9], 1;").profile->shared;
+  };
+  CHECK(atomic("mov.u32 %r8, 0").wavefronts == 2 + 32);
+  CHECK(atomic("mov.u32 %r8, 0").conflicts == 31);
+  CHECK(atomic("shl.b32 %r8, %t, 2").wavefronts == 2 + 1);
+  CHECK(atomic("shl.b32 %r8, %t, 3").wavefronts == 2 + 2);
+}
+
+TEST_CASE("lanes of an atomic that meet at an address of global memory take turns", "[emulator][profile]") {
+  const auto sectors = [](const std::string& address) {
+    const GlobalAccesses stores =
+        profiled("mul.wide.u32 %rd1, %t, 4; sub.u64 %rd2, %out, %rd1; " + address +
+                 "; cvt.u64.u32 %rd3, %r8; add.u64 %rd3, %rd2, %rd3; red.global.add.u32 [%rd3], 1;")
+            .profile->stores;
+    CHECK(stores.requests == 1);
+    return stores.sectors;
+  };
+  CHECK(sectors("mov.u32 %r8, 64") == 32);
+  CHECK(sectors("shl.b32 %r8, %t, 2") == 4);
+  CHECK(sectors("and.b32 %r8, %t, 7; shl.b32 %r8, %r8, 2") == 4);   // four turns of one sector
+  CHECK(sectors("and.b32 %r8, %t, 15; shl.b32 %r8, %r8, 2") == 4);  // two of two
+  CHECK(sectors("shl.b32 %r8, %t, 4") == 16);
+}
+
 TEST_CASE("ldmatrix reads eight rows a tile", "[emulator][profile]") {
   const std::string fill = R"(
     .shared .align 16 .b8 s[4096];
@@ -74,6 +142,8 @@ TEST_CASE("ldmatrix reads eight rows a tile", "[emulator][profile]") {
   const LaunchStats apart = profiled(fill + "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r8];");
   CHECK(apart.profile->shared.requests == 2);
   CHECK(apart.profile->shared.wavefronts == 32 + 8);  // eight rows that begin at one bank
+  const LaunchStats one = profiled(fill + "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r0, %r1, %r2, %r3}, [s];");
+  CHECK(one.profile->shared.wavefronts == 32 + 4);  // a tile each, though all rows are one
 }
 
 // Of one load of 32 lanes with this many bytes from lane to lane.
