@@ -3,7 +3,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
-#include <shared_mutex>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/container/inlined_vector.h"
@@ -68,12 +68,72 @@ struct KeyEqual {
   }
 };
 
+// Kernels that are ready, found without a lock, while one thread at a time adds some. They stay; a table that
+// has become too small stays too, for who still looks in it.
+class ReadyKernels {
+ public:
+  const KernelPtr* find(const Probe& probe) const {
+    const Table* table = table_.load(std::memory_order_acquire);
+    if (table == nullptr) return nullptr;
+    for (std::size_t i = probe.hash;; ++i) {
+      const Slot& slot = table->slots[i & table->mask];
+      const std::uint64_t tag = slot.tag.load(std::memory_order_acquire);
+      if (tag == 0) return nullptr;
+      if (tag == tag_of(probe.hash) && slot.kernel->descriptor->equals(probe.descriptor)) return &slot.kernel;
+    }
+  }
+
+  void add(const KernelPtr& kernel) {
+    if (tables_.empty() || 2 * (count_ + 1) > tables_.back()->slots.size()) grow();
+    put(*tables_.back(), kernel);
+    ++count_;
+  }
+
+ private:
+  struct Slot {
+    std::atomic<std::uint64_t> tag = 0;  // of the hash, written after `kernel`; 0: nothing here, or beyond
+    KernelPtr kernel;
+  };
+  struct Table {
+    explicit Table(std::size_t size) : mask(size - 1), slots(size) {}
+    const std::size_t mask;
+    std::vector<Slot> slots;
+  };
+
+  static std::uint64_t tag_of(std::size_t hash) { return hash | 1; }
+
+  static void put(Table& table, const KernelPtr& kernel) {
+    std::size_t i = kernel->hash;
+    while (table.slots[i & table.mask].kernel != nullptr) ++i;
+    Slot& slot = table.slots[i & table.mask];
+    slot.kernel = kernel;
+    slot.tag.store(tag_of(kernel->hash), std::memory_order_release);
+  }
+
+  void grow() {
+    constexpr std::size_t kFirst = 16;
+    auto larger = std::make_unique<Table>(tables_.empty() ? kFirst : 2 * tables_.back()->slots.size());
+    if (!tables_.empty()) {
+      for (const Slot& slot : tables_.back()->slots) {
+        if (slot.kernel != nullptr) put(*larger, slot.kernel);
+      }
+    }
+    tables_.push_back(std::move(larger));
+    table_.store(tables_.back().get(), std::memory_order_release);
+  }
+
+  std::atomic<const Table*> table_ = nullptr;  // the last of
+  std::vector<std::unique_ptr<Table>> tables_;
+  std::size_t count_ = 0;
+};
+
 constexpr std::size_t kShards = 16;
 
 struct alignas(64) Shard {
-  std::shared_mutex mutex;  // guards kernels
-  absl::flat_hash_set<KernelPtr, KeyHash, KeyEqual> kernels;
+  ReadyKernels ready;
   std::atomic<std::uint64_t> hits = 0;
+  std::mutex mutex;  // for who adds to `ready`, and for
+  absl::flat_hash_set<KernelPtr, KeyHash, KeyEqual> compiling;
 };
 
 }  // namespace
@@ -82,7 +142,9 @@ class KernelStore {
  public:
   KernelStore(const Device& device, const KernelCacheOptions& options);
 
-  absl::StatusOr<KernelPtr> get(const Descriptor& descriptor, const DeviceState& state);
+  // A kernel that is ready, or nullptr.
+  const KernelPtr* find(const Probe& probe);
+  absl::StatusOr<KernelPtr> get(const Probe& probe, const DeviceState& state);
   const Device& device() const { return device_; }
   KernelCacheStats stats() const;
   void set_dump(std::string folder);
@@ -97,6 +159,10 @@ class KernelStore {
   // Where the kernel is to be written; empty when nothing is.
   std::string dump_folder(const CachedKernel& kernel);
   void dump(const CachedKernel& kernel);
+  void dump_if_wanted(const CachedKernel& kernel) {
+    if (dump_wanted_.load(std::memory_order_relaxed) != kernel.dumped.load(std::memory_order_relaxed))
+      dump(kernel);
+  }
 
   const Device device_;
   const CodegenOptions codegen_;
@@ -128,25 +194,27 @@ void KernelStore::set_dump(std::string folder) {
   dump_wanted_ = dump_folder_.empty() ? 0 : ++dumps_named_;
 }
 
-absl::StatusOr<KernelPtr> KernelStore::get(const Descriptor& descriptor, const DeviceState& state) {
-  const Probe probe = {descriptor, descriptor.hash()};
+inline const KernelPtr* KernelStore::find(const Probe& probe) {
   Shard& shard = shard_of(probe.hash);
-  KernelPtr kernel;
-  {
-    const std::shared_lock lock(shard.mutex);
-    const auto it = shard.kernels.find(probe);
-    if (it != shard.kernels.end()) kernel = *it;
-  }
-  if (kernel != nullptr) return found(shard, std::move(kernel));
+  const KernelPtr* kernel = shard.ready.find(probe);
+  if (kernel == nullptr) return nullptr;
+  shard.hits.fetch_add(1, std::memory_order_relaxed);
+  dump_if_wanted(**kernel);
+  return kernel;
+}
 
+absl::StatusOr<KernelPtr> KernelStore::get(const Probe& probe, const DeviceState& state) {
+  Shard& shard = shard_of(probe.hash);
   // Refused before others can come to wait for this thread's failure.
   if (absl::Status s = state.refuse_while_recording("compiling a kernel"); !s.ok()) return s;
   KernelKey key = source_.environment();
-  key.descriptor = descriptor.text();
-  auto candidate = std::make_shared<CachedKernel>(descriptor, probe.hash, std::move(key));
+  key.descriptor = probe.descriptor.text();
+  auto candidate = std::make_shared<CachedKernel>(probe.descriptor, probe.hash, std::move(key));
+  KernelPtr kernel;
   {
     const std::lock_guard lock(shard.mutex);
-    kernel = *shard.kernels.insert(candidate).first;
+    const KernelPtr* ready = shard.ready.find(probe);  // by now
+    kernel = ready ? *ready : *shard.compiling.insert(candidate).first;
   }
   return kernel == candidate ? compile(shard, std::move(kernel)) : found(shard, std::move(kernel));
 }
@@ -155,8 +223,7 @@ absl::StatusOr<KernelPtr> KernelStore::found(Shard& shard, KernelPtr kernel) {
   shard.hits.fetch_add(1, std::memory_order_relaxed);
   kernel->done.wait(false, std::memory_order_acquire);
   if (!kernel->status.ok()) return kernel->status;
-  if (dump_wanted_.load(std::memory_order_relaxed) != kernel->dumped.load(std::memory_order_relaxed))
-    dump(*kernel);
+  dump_if_wanted(*kernel);
   return kernel;
 }
 
@@ -165,6 +232,9 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
   ++made_[static_cast<std::size_t>(kernel->origin)];
   if (status.ok()) {
     kernel->finish();
+    const std::lock_guard lock(shard.mutex);
+    shard.ready.add(kernel);
+    shard.compiling.erase(kernel);
     return kernel;
   }
   ++failures_;
@@ -174,7 +244,7 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
   }
   {
     const std::lock_guard lock(shard.mutex);
-    shard.kernels.erase(kernel);  // the next to ask tries again
+    shard.compiling.erase(kernel);  // the next to ask tries again
   }
   kernel->finish();
   return kernel->status;
@@ -276,7 +346,9 @@ KernelCache::KernelCache(const Device& device, const KernelCacheOptions& options
 KernelCache::~KernelCache() = default;
 
 absl::StatusOr<CompiledKernel> KernelCache::get(const Descriptor& descriptor) {
-  absl::StatusOr<internal::KernelPtr> kernel = store_->get(descriptor, *store_->device().state_);
+  const internal::Probe probe = {descriptor, descriptor.hash()};
+  if (const internal::KernelPtr* ready = store_->find(probe)) return CompiledKernel(*ready);
+  absl::StatusOr<internal::KernelPtr> kernel = store_->get(probe, *store_->device().state_);
   if (!kernel.ok()) return std::move(kernel).status();
   return CompiledKernel(*std::move(kernel));
 }

@@ -130,10 +130,17 @@ TEST_CASE("another driver, device or kernel is compiled anew", "[runtime][store]
   driver->set_version(12040);
   CHECK(start(0) == KernelOrigin::kDisk);
 
-  // A driver that knows sm_120 and no sm_121 makes code for either device from the same text.
+  // What was kept for sm_120 is nothing to sm_90.
   driver->set_version(12080);
-  driver->set_devices({{"Twelve", 12, 0}, {"Twelve and one", 12, 1}});
+  driver->set_devices({{"Twelve", 12, 0}, {"Nine", 9, 0}});
   CHECK(start(0) == KernelOrigin::kCompiled);
+  CHECK(start(1) == KernelOrigin::kCompiled);
+  CHECK(start(0) == KernelOrigin::kDisk);
+  CHECK(start(1) == KernelOrigin::kDisk);
+
+  // A driver that knows sm_120 and no sm_121 makes code for either device from the same text.
+  driver->set_devices({{"Twelve", 12, 0}, {"Twelve and one", 12, 1}});
+  CHECK(start(0) == KernelOrigin::kDisk);
   CHECK(start(1) == KernelOrigin::kCompiled);
   CHECK(start(0) == KernelOrigin::kDisk);
   CHECK(start(1) == KernelOrigin::kDisk);
