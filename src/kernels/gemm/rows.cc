@@ -74,8 +74,54 @@ class RowsKernel {
     return assume_aligned<kUnitAlign>(staged_ + row * (kChunkValues / kUnitValues));
   }
 
+  // A piece of a chunk's activations: which row it is of, and the how manieth of that row.
+  struct Piece {
+    Reg<u32> row, index;
+  };
+
+  // use(piece, load(piece)) for each of so many pieces of every row. A thread's loads come before its first
+  // use of one, so that their latencies overlap. `pieces` times rows must be a multiple of the threads.
+  template <class Load, class Use>
+  void for_each_piece(u32 pieces, Load&& load, Use&& use) const {
+    std::vector<Piece> mine;
+    std::vector<decltype(load(std::declval<const Piece&>()))> loaded;
+    for (u32 i = 0; i < rows_ * pieces; i += kThreads) {
+      const Reg<u32> item = k_.tid_x() + i;
+      mine.push_back({item / pieces, item % pieces});
+      loaded.push_back(load(mine.back()));
+    }
+    for (std::size_t i = 0; i < mine.size(); ++i) use(mine[i], loaded[i]);
+  }
+
+  GlobalPtr<const f32, 16> x_of(const Reg<u32>& row, const Reg<u32>& chunk) const {
+    const Reg<u64> first = cvt<u64>((min)(tile_.first_m + row, m_ - 1u)) * u64{g_.k};
+    return assume_aligned<16>(at<f32>(a_) + first + chunk * kChunkValues);
+  }
+
+  void stage_at_once(const Reg<u32>& chunk, u32 values) const {
+    if constexpr (Int8) {
+      const auto load = [&](const Piece& piece) {
+        return parts::load_eight(x_of(piece.row, chunk), piece.index);
+      };
+      const auto use = [&](const Piece& piece, const std::array<Reg<f32>, 8>& x) {
+        parts::stage_eight(k_, x, staged_row(piece.row), piece.index);
+      };
+      for_each_piece(values / 8, load, use);
+    } else {
+      const auto load = [&](const Piece& piece) {
+        return ld_global_v4(at<f32>(at<Bytes<16>>(x_of(piece.row, chunk)) + piece.index));
+      };
+      const auto use = [&](const Piece& piece, const std::array<Reg<f32>, 4>& four) {
+        st_shared_v4(at<f32>(staged_row(piece.row) + piece.index), four);
+      };
+      for_each_piece(values / 4, load, use);
+    }
+  }
+
   // Rows past the last are that one again; their sums are not kept.
   void stage(const Reg<u32>& chunk, u32 values) const {
+    if (g_.a_type == Activations::kF32 && rows_ * (values / (Int8 ? 8 : 4)) % kThreads == 0)
+      return stage_at_once(chunk, values);
     k_.for_(0u, rows_, 1, [&](const Reg<u32>& i) {
       const Reg<u64> row = cvt<u64>((min)(tile_.first_m + i, m_ - 1u));
       if (g_.a_type == Activations::kQ8_1) {

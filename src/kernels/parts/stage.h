@@ -13,6 +13,21 @@ inline void stage_floats(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
   });
 }
 
+// Values 8 unit to 8 unit + 7.
+inline std::array<Reg<f32>, 8> load_eight(const GlobalPtr<const f32, 16>& x, const Reg<u32>& unit) {
+  const auto low = ld_global_v4(at<f32>(at<Bytes<32>>(x) + unit));
+  const auto high = ld_global_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
+  return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
+}
+
+// Four neighbouring lanes write a block. By whole warps.
+inline void stage_eight(KernelBuilder& k, const std::array<Reg<f32>, 8>& x,
+                        const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, const Reg<u32>& unit) {
+  const Quantized quantized = quantize(x);
+  const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
+  store(k, quantized, sum, staged + (unit >> 2), unit & 3u);
+}
+
 inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
                        const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, u32 values, u32 threads) {
   // Whole warps stay together for the shuffles; lanes past the end repeat the last 8 values.
@@ -20,10 +35,7 @@ inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
   k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
     const Reg<u32> wanted = first + (k.tid_x() & 31u);
     const Reg<u32> unit = (min)(wanted, units - 1);
-    const auto low = ld_global_v4(at<f32>(at<Bytes<32>>(x) + unit));
-    const auto high = ld_global_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
-    const Quantized quantized =
-        quantize({low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]});
+    const Quantized quantized = quantize(load_eight(x, unit));
     const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
     k.if_(wanted < units, [&] { store(k, quantized, sum, staged + (unit >> 2), unit & 3u); });
   });
