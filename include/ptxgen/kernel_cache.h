@@ -113,7 +113,7 @@ struct KernelCacheStats {
 //
 // Any number of threads may use one cache. However many ask for a kernel that is not there, one compiles it
 // and the others wait for the result, be it the kernel or the failure; a failure is forgotten then, so that
-// the next call tries again. A hit generates nothing, allocates nothing and takes no lock exclusively.
+// the next call tries again. A hit generates nothing, allocates nothing and takes no lock.
 // Descriptors are compared in full; a hash only finds them. What else decides about the code is fixed for a
 // cache: the device with its target and driver, the code generator, and this library.
 class PTXGEN_API KernelCache {

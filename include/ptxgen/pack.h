@@ -33,8 +33,8 @@ class PTXGEN_API Pack {
   // is none in order.
   std::optional<Image> find(const KernelKey& key, std::string_view ptx) const;
 
-  // The PTX that LLVM made of this IR for such a key, and which LLVM: the one that the key names, or any where
-  // it names none ("llvm"). A cache with the code generator llvm then needs no LLVM.
+  // The PTX that some LLVM made of this IR for a key that differs at most in that LLVM too. A cache with the
+  // code generator llvm then needs none.
   struct Generated {
     std::string codegen;  // "llvm 19.1.7"
     std::string ptx;
