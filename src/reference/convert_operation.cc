@@ -42,6 +42,11 @@ absl::StatusOr<float> read_f32(ReadInput read, std::size_t argument) {
   return widened(FloatType::kF32, bytes)[0];
 }
 
+// NaN is larger than anything.
+float larger(float a, float b) {
+  return std::isnan(a) || b <= a ? a : b;
+}
+
 class ConvertOperation final : public Operation {
  public:
   ConvertOperation(const Convert& kernel, ArgInfos arguments, float factor)
@@ -59,24 +64,32 @@ class ConvertOperation final : public Operation {
     if (argument == kSrc) {
       make_values(float_type(kernel_.from), seed, offset, piece).IgnoreError();  // whole values
     } else {
-      narrow(FloatType::kF32, {argument == kAbsmax ? 7.5f : 0.37f}, piece).IgnoreError();
+      const std::vector<float> values(piece.size() / sizeof(float), argument == kAbsmax ? 7.5f : 0.37f);
+      narrow(FloatType::kF32, values, piece).IgnoreError();
     }
   }
   absl::StatusOr<float> factor(ReadInput read) const {
     if (kernel_.scale == ConvertScale::kNone) return 1.f;
     if (kernel_.scale == ConvertScale::kValue) return factor_;
     if (kernel_.scale == ConvertScale::kFactor) return read_f32(read, kFactors);
-    const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
-    if (!absmax.ok()) return absmax;
-    return device_scale(kernel_.to, *absmax).factor;
+    const absl::StatusOr<float> most = absmax(read);
+    if (!most.ok()) return most;
+    return device_scale(kernel_.to, *most).factor;
+  }
+  absl::StatusOr<float> absmax(ReadInput read) const {
+    Bytes bytes(arguments()[kAbsmax].bytes);
+    if (absl::Status s = read(kAbsmax, 0, absl::MakeSpan(bytes)); !s.ok()) return s;
+    float most = 0;
+    for (const float part : widened(FloatType::kF32, bytes)) most = larger(most, part);
+    return most;
   }
   absl::Status compute(std::size_t argument, u64 offset, ReadInput read,
                        absl::Span<std::byte> piece) const override {
     if (piece.empty()) return absl::OkStatus();
     if (argument != kDst) {
-      const absl::StatusOr<float> absmax = read_f32(read, kAbsmax);
-      if (!absmax.ok()) return absmax.status();
-      return narrow(FloatType::kF32, {device_scale(kernel_.to, *absmax).inverse}, piece);
+      const absl::StatusOr<float> most = absmax(read);
+      if (!most.ok()) return most.status();
+      return narrow(FloatType::kF32, {device_scale(kernel_.to, *most).inverse}, piece);
     }
     const absl::StatusOr<float> scale = factor(read);
     if (!scale.ok()) return scale.status();
@@ -101,7 +114,7 @@ class ConvertOperation final : public Operation {
 class AbsmaxOperation final : public Operation {
  public:
   AbsmaxOperation(const Absmax& kernel, ArgInfos arguments)
-      : Operation(std::move(arguments)), type_(float_type(kernel.from)) {}
+      : Operation(std::move(arguments)), type_(float_type(kernel.from)), parts_(kernel.parts) {}
 
   u64 unit(std::size_t argument) const override { return argument == kSrc ? size_of(type_) : sizeof(float); }
 
@@ -115,25 +128,37 @@ class AbsmaxOperation final : public Operation {
       std::fill(piece.begin(), piece.end(), std::byte{0});
     }
   }
-  absl::Status compute(std::size_t, u64, ReadInput read, absl::Span<std::byte> piece) const override {
-    absl::StatusOr<float> before = read_f32(read, kAbsmax);
-    if (!before.ok()) return before.status();
-    float most = *before;
-    constexpr u64 kBytesAtOnce = 1 << 20;
-    Bytes source;
-    for (u64 at = 0; at < arguments()[kSrc].bytes; at += source.size()) {
-      source.resize(std::min(kBytesAtOnce, arguments()[kSrc].bytes - at));
-      if (absl::Status s = read(kSrc, at, absl::MakeSpan(source)); !s.ok()) return s;
-      for (const float value : widened(type_, source)) {
-        if (std::isnan(most)) break;
-        if (std::isnan(value) || std::abs(value) > most) most = std::abs(value);
-      }
+  absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
+    const u64 count = arguments()[kSrc].bytes / size_of(type_);
+    if (parts_ == 0 || count == 0) {
+      const absl::StatusOr<float> before = read_f32(read, kAbsmax);
+      if (!before.ok()) return before.status();
+      return write_largest(*before, 0, count, read, piece);
     }
-    return narrow(FloatType::kF32, {most}, piece);
+    constexpr u64 kMultiple = 8;
+    const u64 of_part = ((count + kMultiple - 1) / kMultiple + parts_ - 1) / parts_ * kMultiple;
+    for (u64 at = 0; at < piece.size(); at += sizeof(float)) {
+      const u64 first = std::min(count, (offset + at) / sizeof(float) * of_part);
+      const u64 end = std::min(count, first + of_part);
+      if (absl::Status s = write_largest(0, first, end, read, piece.subspan(at, sizeof(float))); !s.ok())
+        return s;
+    }
+    return absl::OkStatus();
+  }
+  // Of `most` and values `first` to `end`.
+  absl::Status write_largest(float most, u64 first, u64 end, ReadInput read, absl::Span<std::byte> to) const {
+    constexpr u64 kAtOnce = 1 << 18;
+    for (u64 at = first; at < end; at += kAtOnce) {
+      Bytes source(std::min(kAtOnce, end - at) * size_of(type_));
+      if (absl::Status s = read(kSrc, at * size_of(type_), absl::MakeSpan(source)); !s.ok()) return s;
+      for (const float value : widened(type_, source)) most = larger(most, std::abs(value));
+    }
+    return narrow(FloatType::kF32, {most}, to);
   }
   std::optional<FloatType> type(std::size_t) const override { return FloatType::kF32; }
 
   const FloatType type_;
+  const u32 parts_;
 };
 
 }  // namespace

@@ -53,6 +53,13 @@ u64 address_of_row(const WeightMatrix& weights, u32 row) {
   return weights.address() + u64{row} * weights.k() / f.block_values * f.block_bytes;
 }
 
+// Activations, and weights of path fp8.
+constexpr Absmax kAbsmaxOfRows = {.from = ElementType::kF32, .parts = kAbsmaxParts};
+constexpr Convert convert_rows(ElementType to) {
+  return {ElementType::kF32, to, ConvertScale::kDevice, kAbsmaxParts};
+}
+constexpr Convert kConvertWeights = {ElementType::kF32, ElementType::kE4m3, ConvertScale::kDevice};
+
 // Values by the scale that `scalars` has.
 Convert::Args scaled(u64 src, u64 dst, u64 count, u64 scalars) {
   Convert::Args args;
@@ -84,8 +91,9 @@ std::vector<KernelType> library_kernels(const DeviceProperties& device, GemmPath
   if (path == GemmPath::kHgemm && at_once != shape.n) dequant(shape.n);
   if (path == GemmPath::kSgemm) return all;
   all.push_back(Absmax{part});
-  if (part != ElementType::kF32) all.push_back(Absmax{ElementType::kF32});
-  all.push_back(Convert{ElementType::kF32, type, ConvertScale::kDevice});
+  all.push_back(kAbsmaxOfRows);
+  all.push_back(convert_rows(type));
+  if (path == GemmPath::kFp8) all.push_back(kConvertWeights);
   return all;
 }
 
@@ -123,8 +131,13 @@ absl::StatusOr<std::shared_ptr<LtMultiplier>> LibraryProducts::multiplier() {
   const std::shared_ptr<DeviceState>& device = DeviceAccess::state(cache_.device());
   if (absl::Status s = device->refuse_while_recording("beginning with cuBLASLt"); !s.ok())
     return unprepared(s);
+  absl::StatusOr<Buffer> zero = cache_.device().allocate(sizeof(f32), "a zero");
+  if (!zero.ok()) return zero.status();
+  if (absl::Status s = zero->fill(0); !s.ok()) return s;
   absl::StatusOr<std::shared_ptr<LtMultiplier>> made = LtMultiplier::create(**lt, device);
-  if (made.ok()) multiplier_ = *made;
+  if (!made.ok()) return made;
+  zero_ = *std::move(zero);
+  multiplier_ = *made;
   return made;
 }
 
@@ -184,11 +197,9 @@ absl::Status LibraryProducts::prepare(GemmPath path, const GemmShape& shape) {
 absl::Status LibraryProducts::scale_rows(const Stream& stream, u64 x, u64 count, Activations type, u64 to,
                                          std::vector<std::string>& kernels) {
   const ElementType into = type == Activations::kE4m3 ? ElementType::kE4m3 : ElementType::kF16;
-  absl::Status s = zero(stream, to, kScalarsBytes);
-  if (s.ok()) s = launch(stream, Absmax{}, {.src = {x}, .absmax = {to + kAbsmaxAt}, .count = count}, kernels);
-  if (!s.ok()) return s;
-  return launch(stream, Convert{ElementType::kF32, into, ConvertScale::kDevice},
-                scaled(x, to + kRowsAt, count, to), kernels);
+  const Absmax::Args largest = {.src = {x}, .absmax = {to + kAbsmaxAt}, .count = count};
+  if (absl::Status s = launch(stream, kAbsmaxOfRows, largest, kernels); !s.ok()) return s;
+  return launch(stream, convert_rows(into), scaled(x, to + kRowsAt, count, to), kernels);
 }
 
 absl::Status LibraryProducts::dequantise(const Stream& stream, const WeightMatrix& weights, Part part,
@@ -265,8 +276,8 @@ absl::Status LibraryProducts::fill_e4m3(const Stream& stream, const WeightMatrix
   for (const Part& part : parts) {
     if (s.ok()) s = dequantise(stream, weights, part, ElementType::kF32, part_at, kernels);
     if (s.ok())
-      s = launch(stream, Convert{ElementType::kF32, ElementType::kE4m3, ConvertScale::kDevice},
-                 scaled(part_at, rows + part.first * k, part.rows * k, begin), kernels);
+      s = launch(stream, kConvertWeights, scaled(part_at, rows + part.first * k, part.rows * k, begin),
+                 kernels);
   }
   const u64 past = rounded(weights.n(), kE4m3Rows) - weights.n();
   if (s.ok() && past > 0) s = zero(stream, rows + weights.n() * k, past * k);
@@ -331,7 +342,7 @@ absl::Status LibraryProducts::multiply(const Stream& stream, const LibraryProduc
     }
     whole.a = rows + kRowsAt;
     whole.a_scale = rows + kScaleAt;
-    whole.zero = rows + kZeroAt;
+    whole.zero = zero_.address();
   }
   if (dequantises_each_time(p.path)) return multiply_parts(stream, p, by, whole, scratch, at, kernels);
   const u32 n = p.weights.n();

@@ -1,8 +1,8 @@
 // The products of an executor by cuBLASLt: paths sgemm, hgemm, dequant_hgemm and fp8.
 //
-// Activations are multiplied as rows of f16 or e4m3, all with one scale, which the device finds: scalars
-// first (the largest |a|, the scale that products are multiplied with, a zero), the rows at kRowsAt. cuBLASLt takes
-// scales at multiples of 16 bytes only.
+// Activations are multiplied as rows of f16 or e4m3, all with one scale, which the device finds: the largest
+// |a| of each of so many parts first, then the scale that products are multiplied with, the rows at kRowsAt.
+// cuBLASLt takes scales at multiples of 16 bytes only. Copies of weights have one number for the largest.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,8 @@
 
 namespace ptxgen::internal {
 
-inline constexpr u64 kAbsmaxAt = 0, kScaleAt = 16, kZeroAt = 32, kScalarsBytes = 36, kRowsAt = 256;
+inline constexpr u32 kAbsmaxParts = 512;
+inline constexpr u64 kAbsmaxAt = 0, kScaleAt = kAbsmaxParts * sizeof(f32), kRowsAt = kScaleAt + 256;
 constexpr u64 scaled_rows_bytes(Activations type, u32 k, u64 rows) {
   return kRowsAt + rows * k * (type == Activations::kE4m3 ? 1 : 2);
 }
@@ -105,6 +106,7 @@ class LibraryProducts {
   ScratchPool& scratch_;
   std::mutex mutex_;  // guards the next
   std::shared_ptr<LtMultiplier> multiplier_;
+  Buffer zero_;  // beta of products with alpha on the device
 };
 
 }  // namespace ptxgen::internal

@@ -51,7 +51,7 @@ TEST_CASE("conversions of any count, with every scale", "[kernels][convert][devi
         const Convert kernel = {from, to, scale};
         if (!kernel.validate().ok()) continue;
         CAPTURE(KernelType(kernel)->text());
-        for (const u64 count : {0, 1, 7, 8, 9, 255, 2047, 2048, 2049, 4103}) {
+        for (const u64 count : {0, 1, 7, 8, 9, 255, 2049, 8191, 8192, 8193, 16411}) {
           CAPTURE(count);
           check(launch_of(kernel, count, 3.14159f));
         }
@@ -122,7 +122,7 @@ TEST_CASE("to e4m3 by the largest value of all, on the device alone", "[kernels]
 
 TEST_CASE("the largest absolute value of any count", "[kernels][convert][device]") {
   for (const ElementType from : kTypes) {
-    for (const u64 count : {0, 1, 7, 8, 9, 31, 2047, 2048, 2049, 70001}) {
+    for (const u64 count : {0, 1, 7, 8, 9, 31, 8191, 8192, 8193, 70001}) {
       CAPTURE(detail::field_text(from), count);
       LaunchData launch = random_launch(Absmax{from}, {0, 0, count}, count + 3);
       check(launch);
@@ -154,6 +154,43 @@ TEST_CASE("the largest of all goes on from what was found, and NaN is larger tha
   CHECK(found(0) == kInf);
   launch.inputs[0] = bytes_of(std::vector<float>{1, kInf, -kNan, 3, 4});
   CHECK(std::isnan(found(0)));
+}
+
+TEST_CASE("the largest of each part, whatever stood there before", "[kernels][convert][device]") {
+  for (const ElementType from : kTypes) {
+    for (const u32 parts : {1u, 4u, 256u}) {
+      for (const u64 count : {1, 8, 9, 25, 2049, 70001}) {
+        CAPTURE(detail::field_text(from), parts, count);
+        LaunchData launch = random_launch(Absmax{from, parts}, {0, 0, count}, count + parts);
+        launch.inputs[1] = bytes_of(std::vector<float>(parts, 1e30f));
+        check(launch);
+      }
+    }
+  }
+}
+
+TEST_CASE("parts are a power of two", "[kernels][convert]") {
+  CHECK(Absmax{.parts = 512}.validate().ok());
+  CHECK(Absmax{.parts = 300}.validate().message() == "parts is 300; it must be a power of two");
+}
+
+TEST_CASE("to the largest of several numbers", "[kernels][convert][device]") {
+  for (const ElementType to : {ElementType::kF16, ElementType::kE4m3}) {
+    for (const u32 parts : {1u, 2u, 31u, 256u, 257u, 1024u}) {
+      for (const u64 count : {9, 16384 + 8}) {  // with a CTA of whole units and without
+        const Convert kernel = {ElementType::kF32, to, ConvertScale::kDevice, parts};
+        LaunchData launch = launch_of(kernel, count);
+        for (const u32 place : {0u, parts / 2, parts - 1}) {
+          CAPTURE(detail::field_text(to), parts, count, place);
+          std::vector<float> absmax(parts, 0.5f);
+          absmax[place] = 1000;
+          launch.inputs[kAbsmax] = bytes_of(absmax);
+          check(launch);
+          CHECK(as<float>(run(launch)[kScale])[0] == (to == ElementType::kF16 ? 0x1p-5f : 1000.f / 448));
+        }
+      }
+    }
+  }
 }
 
 TEST_CASE("to f16 by a power of two that no value overflows with", "[kernels][convert][device]") {

@@ -21,29 +21,10 @@ void store_unit(KernelBuilder& k, ElementType type, const GlobalPtr<std::byte, 1
 void store_one(KernelBuilder& k, ElementType type, const GlobalPtr<std::byte, 16>& dst, const Reg<u64>& index,
                const Reg<f32>& value);
 
-// Calls whole(unit) by the threads whose eight numbers are below `count`, and one(index) for each number of
-// the last unit where it is not whole. Thread t of the grid has unit t.
-template <class Whole, class One>
-void for_units(KernelBuilder& k, u32 threads, const Reg<u64>& count, Whole&& whole, One&& one) {
-  const Reg<u64> cta = cvt<u64>(k.ctaid_x()) * u64{threads};
-  const Reg<u64> unit = cta + cvt<u64>(k.tid_x());
-  const Reg<u64> units = count >> 3;
-  k.if_(
-      unit < units, [&] { whole(unit); },
-      [&] {
-        k.if_(unit == units, [&] {
-          for (u32 i = 0; i + 1 < kUnit; ++i) {
-            const Reg<u64> index = (unit << 3) + u64{i};
-            k.if_(index < count, [&] { one(index); });
-          }
-        });
-      });
-}
-
-// Enough CTAs of `threads` for the units of `count` numbers.
-constexpr u64 ctas_for(u64 count, u32 threads) {
+// CTAs of so many units each for `count` numbers.
+constexpr u64 ctas_for(u64 count, u32 units_of_cta) {
   const u64 units = count / kUnit + (count % kUnit != 0);
-  return units / threads + (units % threads != 0);
+  return units / units_of_cta + (units % units_of_cta != 0);
 }
 
 }  // namespace ptxgen::parts

@@ -3,6 +3,7 @@
 
 #include "ptxgen/gemv.h"
 #include "src/kernels/formats/format.h"
+#include "src/kernels/parts/reduce.h"
 
 namespace ptxgen::parts {
 
@@ -16,16 +17,6 @@ struct Quantized {
   std::array<Reg<u32>, 2> q;  // 8 signed bytes
   Reg<u32> d;                 // of the block: bf16, in the low half
 };
-
-// Combines a value over `lanes` neighbouring lanes, a power of two. Every lane of the warp takes part.
-template <class T, class Combine>
-Reg<T> over_lanes(Reg<T> value, u32 lanes, Combine&& combine) {
-  for (u32 distance = 1; distance < lanes; distance *= 2) {
-    const Reg<T> other = shfl_sync_bfly(value, distance, 0x1fu, 0xffffffffu);
-    value = combine(value, other);
-  }
-  return value;
-}
 
 // 1 / d, correctly rounded, of a normal d of 8 significant bits whose inverse is normal too: an approximation
 // within 2 ulp and one step of Newton's, whose residual fma_rn gives exactly. rcp.rn would do the same behind

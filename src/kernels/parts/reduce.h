@@ -1,4 +1,5 @@
-// Sums over the lanes of a warp and the warps of a CTA, in an order that depends on nothing but their number.
+// Over the lanes of a warp and the threads of a CTA: sums, in an order that depends on nothing but their
+// number, and largest values.
 #pragma once
 
 #include "ptxgen/kernel_builder.h"
@@ -12,6 +13,32 @@ inline Reg<f32> lane_sum(Reg<f32> value, u32 lanes = 32) {
   for (u32 distance = lanes / 2; distance > 0; distance /= 2)
     value = value + shfl_sync_bfly(value, distance, 0x1fu, kAllLanes);
   return value;
+}
+
+// Combines a value over `lanes` neighbouring lanes, a power of two. Every lane of the warp takes part.
+template <class T, class Combine>
+Reg<T> over_lanes(Reg<T> value, u32 lanes, Combine&& combine) {
+  for (u32 distance = 1; distance < lanes; distance *= 2) {
+    const Reg<T> other = shfl_sync_bfly(value, distance, 0x1fu, kAllLanes);
+    value = combine(value, other);
+  }
+  return value;
+}
+
+// The largest of a warp's, in all its lanes.
+inline Reg<u32> warp_max(const Reg<u32>& own) {
+  if (own.kernel()->target().supports({80, false})) return redux_sync_max(own, kAllLanes);
+  return over_lanes(own, 32, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
+}
+// The largest of a CTA of `threads`, in all of them: once a kernel.
+inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads) {
+  const u32 warps = threads / 32;
+  const auto tops = k.shared<u32>(warps);
+  const Reg<u32> lane = k.tid_x() & 31u;
+  const Reg<u32> top = warp_max(own);
+  k.if_(lane == 0u, [&] { st_shared(tops + (k.tid_x() >> 5), top); });
+  k.bar_sync(0);
+  return warp_max(ld_shared(tops + (min)(lane, warps - 1)));
 }
 
 }  // namespace ptxgen::parts
