@@ -64,6 +64,13 @@ TEST_CASE("activations are staged as f16", "[kernels][gemm][device]") {
   }
 }
 
+// Held in registers of two rows' threads, of one's, and read twice; with a last turn of few threads.
+TEST_CASE("long rows of activations are staged as f16", "[kernels][gemm][device]") {
+  for (const u32 k : {8192u, 8448u, 16384u, 16640u, 32768u, 33024u}) {
+    for (const u32 m : {1u, 10u}) check(random_launch(StageF16{.k = k}, {0, 0, m}, k + m));
+  }
+}
+
 TEST_CASE("the order of staged activations has every value of a block once", "[kernels][gemm]") {
   for (const StagedOrder order :
        {StagedOrder::kNibbles, StagedOrder::kBytes, StagedOrder::kWideRuns, StagedOrder::kNarrowRuns}) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "src/kernels/parts/bytes.h"
-#include "src/kernels/parts/q8_1.h"
 #include "src/kernels/parts/reduce.h"
 
 namespace ptxgen::gemm {
@@ -43,10 +42,6 @@ inline Reg<u32> own_absmax(KernelBuilder& k, const GlobalPtr<const f32, 16>& row
   });
   return most;
 }
-inline Reg<u32> warp_absmax(const Reg<u32>& own) {
-  return parts::over_lanes(own, 32, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
-}
-
 // The scales of a CTA's rows, in shared memory.
 class RowScales {
  public:
@@ -60,7 +55,7 @@ class RowScales {
   void find(u32 values, u32 threads, RowOf&& row_of) const {
     const Reg<u32> lane = k_.tid_x() & 31u;
     k_.for_(k_.tid_x() >> 5, rows_, threads / 32, [&](const Reg<u32>& row) {
-      const Reg<u32> absmax = warp_absmax(own_absmax(k_, row_of(row), values, lane, 32));
+      const Reg<u32> absmax = parts::warp_max(own_absmax(k_, row_of(row), values, lane, 32));
       const RowScale scale = row_scale(absmax);
       k_.if_(lane == 0u, [&] {
         st_shared(factors_ + row, scale.factor);

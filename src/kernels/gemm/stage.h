@@ -20,6 +20,18 @@ inline Sixteen load_step(const TensorOrder& order, const GlobalPtr<const f32, 16
   return sixteen;
 }
 
+// The bits of the largest absolute value.
+inline Reg<u32> absmax_of(const Sixteen& sixteen) {
+  std::vector<Reg<u32>> bits;
+  for (const auto& four : sixteen) {
+    for (const Reg<f32>& value : four) bits.push_back(bitcast<u32>(value) & 0x7fffffffu);
+  }
+  for (std::size_t half = bits.size() / 2; half > 0; half /= 2) {
+    for (std::size_t i = 0; i < half; ++i) bits[i] = (max)(bits[i], bits[i + half]);
+  }
+  return bits[0];
+}
+
 // Its rows of both octets, of the scaled values.
 template <class Scaled>
 std::array<std::array<Reg<u32>, 4>, 2> octets_of(KernelBuilder& k, const Sixteen& sixteen, Scaled&& scaled) {

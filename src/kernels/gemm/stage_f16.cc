@@ -1,5 +1,10 @@
-// Staging activations as f16: a CTA takes a row, twice. First it finds the largest absolute value, then it
-// scales and converts; a thread takes a step at a time, four values of each quarter of a block.
+// Staging activations as f16. A CTA takes two neighbouring rows, whose threads alternate, so that they store
+// whole sectors together. A thread keeps its steps, each four values of every quarter of a block, in
+// registers until the row's largest absolute value is known, and then scales and converts them. Of longer
+// rows a CTA takes one, and the longest are read twice.
+
+#include <algorithm>
+#include <optional>
 
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemm/row_scale.h"
@@ -10,7 +15,51 @@
 namespace ptxgen {
 namespace {
 
-constexpr u32 kThreads = 256;
+constexpr u32 kWarp = 32;
+
+// How rows are dealt to threads: steps of a row, with those that its last slab lacks, go to its threads in
+// turn.
+struct Deal {
+  u32 rows;     // of a CTA
+  u32 steps;    // of a row
+  u32 threads;  // of a row
+  u32 held;     // steps that a thread keeps in registers; 0: it reads them twice
+
+  u32 cta() const { return threads * rows; }
+};
+
+Deal deal_of(u32 k) {
+  constexpr u32 kMost = 1024;
+  const u32 steps = static_cast<u32>(staged_f16_slabs(k)) * gemm::kSlabSteps;
+  struct Way {
+    u32 rows, held, most_threads;
+  };
+  for (const Way way : {Way{2, 1, kMost / 2}, Way{2, 2, kMost}, Way{1, 2, kMost}}) {
+    const u32 multiple = kWarp / way.rows;
+    const u32 threads = (steps + way.held * multiple - 1) / (way.held * multiple) * multiple;
+    if (threads * way.rows <= way.most_threads) return {way.rows, steps, threads, way.held};
+  }
+  return {2, steps, kMost / 2, 0};
+}
+
+// The largest of a row's threads, whose own is `own`, in all of them: that of each warp, and of those.
+Reg<u32> largest_of_rows(KernelBuilder& b, const Deal& deal, const Reg<u32>& in_cta, const Reg<u32>& own) {
+  const u32 warps = deal.cta() / kWarp;
+  const auto tops = b.shared<u32>(deal.rows * warps);
+  const Reg<u32> lane = b.tid_x() % kWarp, warp = b.tid_x() / kWarp;
+  for (u32 r = 0; r < deal.rows; ++r) {
+    const Reg<u32> of_row = deal.rows == 1 ? own : selp(own, b.constant<u32>(0), in_cta == r);
+    const Reg<u32> top = parts::warp_max(of_row);
+    b.if_(lane == 0u, [&] { st_shared(tops + (warp + r * warps), top); });
+  }
+  b.bar_sync(0);
+  Reg<u32> largest = b.constant<u32>(0);
+  for (u32 r = 0; r < deal.rows; ++r) {
+    const Reg<u32> top = parts::warp_max(ld_shared(tops + ((min)(lane, warps - 1) + r * warps)));
+    largest = selp(top, largest, in_cta == r);
+  }
+  return largest;
+}
 
 }  // namespace
 
@@ -36,53 +85,72 @@ Bounds StageF16::k_bounds() const {
 
 LaunchShape StageF16::launch_shape(const Args& args) const {
   LaunchShape shape;
-  shape.grid = {staged_f16_groups(args.m) * kSlabGroupRows};
-  shape.block = {kThreads};
+  const Deal deal = deal_of(k);
+  shape.grid = {staged_f16_groups(args.m) * (kSlabGroupRows / deal.rows)};
+  shape.block = {deal.cta()};
   return shape;
 }
 
 void StageF16::build(KernelBuilder& b) const {
-  b.maxntid(kThreads);
+  const Deal deal = deal_of(k);
+  b.maxntid(deal.cta());
   parts::launch_dependents(b);
   const Reg<u32> m = b.param(&Args::m);
-  const Reg<u32> row = b.ctaid_x();
+  const Reg<u32> in_cta = b.tid_x() % deal.rows, thread = b.tid_x() / deal.rows;
+  const Reg<u32> row = b.ctaid_x() * deal.rows + in_cta;
   const Pred exists = row < m;
   const auto src = b.param(&Args::src) + cvt<u64>((min)(row, m - 1u)) * u64{k};
   const auto values = assume_aligned<16>(src);
+  const gemm::TensorOrder of = gemm::tensor_order(order);
+  const u32 steps = k / 16;  // that there are
   parts::wait_for_predecessor(b);
 
-  const auto tops = b.shared<u32>(kThreads / 32);
-  const Reg<u32> top = gemm::warp_absmax(gemm::own_absmax(b, values, k, b.tid_x(), kThreads));
-  b.if_((b.tid_x() & 31u) == 0u, [&] { st_shared(tops + (b.tid_x() >> 5), top); });
-  b.bar_sync(0);
-  Reg<u32> absmax = ld_shared(tops);
-  for (u32 warp = 1; warp < kThreads / 32; ++warp) {
-    const Reg<u32> other = ld_shared(tops + warp);
-    absmax = (max)(absmax, other);
+  std::vector<gemm::Sixteen> held;
+  std::optional<Reg<u32>> own;
+  for (u32 i = 0; i < deal.held; ++i) {
+    const Reg<u32> step = thread + i * deal.threads;
+    held.push_back(gemm::load_step(of, values, (min)(step, steps - 1)));
   }
+  for (const gemm::Sixteen& sixteen : held) {
+    const Reg<u32> top = gemm::absmax_of(sixteen);
+    own = own ? (max)(*own, top) : top;
+  }
+  if (held.empty()) own = gemm::own_absmax(b, values, k, thread, deal.threads);
+
+  const Reg<u32> absmax = largest_of_rows(b, deal, in_cta, *own);
   const gemm::RowScale scale = gemm::row_scale(absmax);
 
-  const gemm::TensorOrder of = gemm::tensor_order(order);
   const Reg<u32> groups = (m + (kSlabGroupRows - 1)) / kSlabGroupRows;
   const auto dst = b.param(&Args::dst);
-  const u32 steps = static_cast<u32>(staged_f16_slabs(k)) * gemm::kSlabSteps;
-  b.for_(b.tid_x(), steps, kThreads, [&](const Reg<u32>& step) {
-    const gemm::Sixteen sixteen = gemm::load_step(of, values, (min)(step, k / 16 - 1));
-    const Pred counts = exists && step < k / 16;
+  const auto put = [&](const Reg<u32>& step, const gemm::Sixteen& sixteen) {
+    const Pred counts = k % kSlabValues == 0 ? exists : exists && step < steps;
     const Reg<u64> group =
         cvt<u64>(step / gemm::kSlabSteps) * cvt<u64>(groups) + cvt<u64>(row / kSlabGroupRows);
     const auto piece = at<parts::Bytes<16>>(dst + group * u64{gemm::kGroupBytes}) +
                        (step % gemm::kSlabSteps * (2 * kSlabGroupRows) + row % kSlabGroupRows);
-    const auto octets = gemm::octets_of(b, sixteen, [&](const Reg<f32>& value) {
-      return selp(value * scale.factor, b.constant<f32>(0.f), counts);
-    });
+    auto octets = gemm::octets_of(b, sixteen, [&](const Reg<f32>& value) { return value * scale.factor; });
+    for (auto& words : octets) {
+      for (Reg<u32>& word : words) word = selp(word, b.constant<u32>(0), counts);
+    }
     const auto octet = at<u32>(assume_aligned<16>(piece));
     st_global_v4(octet, octets[0]);
     st_global_v4(assume_aligned<16>(octet + gemm::kOctetBytes / 4), octets[1]);
-  });
+  };
+  for (u32 i = 0; i < deal.held; ++i) {
+    const Reg<u32> step = thread + i * deal.threads;
+    if ((i + 1) * deal.threads <= deal.steps) {
+      put(step, held[i]);
+    } else {
+      b.if_(step < deal.steps, [&] { put(step, held[i]); });
+    }
+  }
+  if (held.empty()) {
+    b.for_(thread, deal.steps, deal.threads,
+           [&](const Reg<u32>& step) { put(step, gemm::load_step(of, values, (min)(step, steps - 1))); });
+  }
 
   const auto inverses = at<f32>(dst + cvt<u64>(groups) * (staged_f16_slabs(k) * gemm::kGroupBytes));
-  b.if_(b.tid_x() == 0u, [&] {
+  b.if_(thread == 0u, [&] {
     st_global(assume_aligned<4>(inverses) + row, selp(scale.inverse, b.constant<f32>(0.f), exists));
   });
 }
