@@ -47,6 +47,23 @@ bool is_one_of(Activations type, std::initializer_list<Activations> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
+// Tiles of schedule mma where the variant has none: 128 rows of weights and as many of a as hold all of them,
+// up to 128, since wide tiles load the fewest bytes; narrower ones where that makes less than one and a half
+// tiles an SM.
+GemmVariant with_mma_tiles(u32 sms, const GemmShape& shape, GemmVariant variant) {
+  constexpr u32 kWide = 128, kNarrow = 64;
+  const bool any_m = variant.tile_m == 0, any_n = variant.tile_n == 0;
+  if (any_m) variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  if (any_n) variant.tile_n = kWide;
+  const auto fills = [&] {
+    const u64 rows = (u64{shape.n} + variant.tile_n - 1) / variant.tile_n;
+    return rows * ((shape.m - 1) / variant.tile_m + 1) * 2 >= u64{sms} * 3;
+  };
+  if (any_n && !fills()) variant.tile_n = kNarrow;
+  if (any_m && !fills()) variant.tile_m = std::min(variant.tile_m, kNarrow);
+  return variant;
+}
+
 }  // namespace
 
 // Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, up to
@@ -90,9 +107,7 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
         str_cat("schedule ", name, " needs weights at a multiple of 16 bytes, and these are not"));
   }
   const bool any_tile_n = variant.schedule == GemmSchedule::kMma && variant.tile_n == 0;
-  if (any_tile_n) variant.tile_n = 128;
-  if (variant.schedule == GemmSchedule::kMma && variant.tile_m == 0)
-    variant.tile_m = narrowest_tile(variant.schedule, shape.m);
+  if (variant.schedule == GemmSchedule::kMma) variant = with_mma_tiles(sms(), shape, variant);
   if (variant.schedule == GemmSchedule::kWgmma && variant.tile_m == 0)
     variant = with_wgmma_tiles(shape, variant);
   while (true) {

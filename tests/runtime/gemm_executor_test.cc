@@ -116,11 +116,11 @@ TEST_CASE("a matrix product by what the call, the executor or the environment as
   CHECK(report(options, {}).path == "wmma");
   CHECK(report(options, {}).reason == "the executor asks for it");
   const GemmReport by_call = report(options, {.variant = GemmVariant{.schedule = GemmSchedule::kMma}});
-  CHECK(by_call.path == "mma tile_m=16 tile_n=128");
+  CHECK(by_call.path == "mma tile_m=16 tile_n=64");
   CHECK(by_call.reason == "the call asks for it");
   CHECK(by_call.kernels ==
         std::vector<std::string>{"stage_f16 k=512 order=wide_runs",
-                                 "q4k_gemm k=512 n=37 schedule=mma a_type=f16 tile_m=16 tile_n=128"});
+                                 "q4k_gemm k=512 n=37 schedule=mma a_type=f16 tile_m=16 tile_n=64"});
 }
 
 TEST_CASE("matrix products that cannot be had are refused, and say why", "[runtime][gemm]") {
@@ -179,7 +179,9 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({75, false}, Activations::kQ8_1) == "dp4a");
   CHECK(contains(path({75, false}, Activations::kF16), "schedule mma needs sm_80"));
   CHECK(contains(path({75, false}, Activations::kF16), "schedule wgmma needs sm_90a"));
-  CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=128");
+  CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=128 tile_n=128");
+  CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
+  CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 100) == "mma tile_m=64 tile_n=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=128");
   CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
   // Few tiles: several CTAs for each.
@@ -196,8 +198,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 split_k=2");
   CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 split_k=2");
   // Less shared memory: a narrower tile.
-  CHECK(path({89, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
-  CHECK(path({120, false}, Activations::kF16, Format::kQ8_0) == "mma tile_m=128 tile_n=64");
+  CHECK(path({89, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=128 tile_n=64");
+  CHECK(path({120, false}, Activations::kF16, Format::kQ8_0, 2048) == "mma tile_m=128 tile_n=64");
 }
 
 TEST_CASE("prepared matrix products of any m compile nothing, and replay as they run",
@@ -213,7 +215,7 @@ TEST_CASE("prepared matrix products of any m compile nothing, and replay as they
     const u64 compiles = setup.cache.stats().compiles + setup.cache.stats().from_disk;
     for (const u32 m : {1u, 16u, 17u, 64u, Setup::kRows}) {
       ok(setup.run(type, m).status());
-      CHECK(take(setup.run(type, m, {.variant = tiles})).path == "mma tile_m=32 tile_n=128");
+      CHECK(take(setup.run(type, m, {.variant = tiles})).path == "mma tile_m=32 tile_n=64");
     }
     CHECK(setup.cache.stats().compiles + setup.cache.stats().from_disk == compiles);
 
@@ -277,11 +279,11 @@ TEST_CASE("a policy lists what a matrix product can be asked for", "[runtime][ge
     return all;
   };
   CHECK(variants({90, true}, Activations::kF32) ==
-        "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=128, "
+        "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=64, "
         "wgmma tile_m=128, sgemm, hgemm, dequant_hgemm, fp8");
   CHECK(variants({80, false}, Activations::kF32, false) ==
         "tiled, dp4a, wmma, wmma_multi_warp, sgemm, hgemm, dequant_hgemm");
-  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=128, wgmma tile_m=128");
+  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=64, wgmma tile_m=128");
   CHECK(variants({90, true}, Activations::kQ8_1) == "dp4a");
   CHECK(variants({90, true}, Activations::kF16Rows) == "hgemm, dequant_hgemm");
   CHECK(variants({90, true}, Activations::kE4m3) == "fp8");

@@ -2,8 +2,8 @@
 // its own bytes of the blocks of two rows (tensor_order.h), so weights pass through shared memory as they
 // are, and are decoded in registers.
 //
-// Work.     A CTA has tile_n rows of weights and tile_m rows of a; a warp 32 of the one and up to 64 of the
-//           other, all of k, which it walks along in slabs of 64 values.
+// Work.     A CTA has tile_n rows of weights and tile_m rows of a; a warp 32 of the one and all of the other,
+//           so that no weight is decoded twice. It walks along k in slabs of 64 values.
 // Pipeline. Weights come in chunks of 256 values, two in shared memory; activations in slabs, four. Before
 //           slab q is multiplied, slab q + 3 starts on its way, and with the first slab of a chunk the next
 //           chunk. Each slab has one group of asynchronous copies, so all but the last two groups have landed
@@ -28,24 +28,20 @@ constexpr u32 kChunks = 2, kSlabs = kChunkSlabs;  // in shared memory
 constexpr u32 kAhead = kSlabs - 1;                // slabs on their way
 constexpr u32 kWarpRows = 32;                     // of weights
 constexpr u32 kRowsOfLane = kWarpRows / 8, kTiles = kWarpRows / 16;
-constexpr u32 kMostWarpColumns = 64;  // rows of a
-constexpr u32 kColumns = 8;           // of a multiplication
+constexpr u32 kColumns = 8;  // of a multiplication
 
 struct Geometry {
   u32 tile_m, tile_n;
-  u32 warps_n, columns;         // warps along the weights; rows of a that a warp has
   u32 chunk_stage, slab_stage;  // bytes
   u32 shared_bytes;
 
-  u32 threads() const { return 32 * warps_n * (tile_m / columns); }
+  u32 threads() const { return 32 * (tile_n / kWarpRows); }
 };
 
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.tile_m = g.tile_m ? g.tile_m : 64;
   s.tile_n = g.tile_n ? g.tile_n : 128;
-  s.warps_n = s.tile_n / kWarpRows;
-  s.columns = std::min(s.tile_m, kMostWarpColumns);
   s.chunk_stage = s.tile_n * ChunkLayout(g.format, g.k).pitch;
   s.slab_stage = s.tile_m / kSlabGroupRows * kGroupBytes;
   s.shared_bytes = kChunks * s.chunk_stage + kSlabs * s.slab_stage +
@@ -53,11 +49,12 @@ Geometry geometry_of(const Gemm& g) {
   return s;
 }
 
-// How many CTAs are to share an SM's registers, where all of them fit: a third one hides what the two wait
-// for. The fifth and sixth bits of weights take too many registers for that. 0 leaves it to the assembler.
-u32 ctas_per_sm(const Gemm& g, u32 threads) {
-  const bool fit = g.format != Format::kQ5_K && g.format != Format::kQ6_K;
-  return g.a_type == Activations::kF16 && threads == 128 && fit ? 3 : 0;
+// CTAs that are to share an SM's registers. Three of up to 64 rows of a, where they fit: the third hides what
+// two wait for. Else as many as leave a thread all that it can have.
+u32 ctas_per_sm(const Gemm& g, const Geometry& s) {
+  constexpr Format kFit[] = {Format::kQ4_0, Format::kQ5_0, Format::kQ8_0, Format::kQ2_K, Format::kQ4_K};
+  const bool fit = std::find(std::begin(kFit), std::end(kFit), g.format) != std::end(kFit);
+  return fit && g.a_type == Activations::kF16 && s.threads() == 128 && s.tile_m <= 64 ? 3 : 256 / s.threads();
 }
 
 template <class F>
@@ -76,8 +73,7 @@ class MmaKernel {
         a_(k.param(&Gemm::Args::a)),
         tile_(tile_of_cta(k, shape, m_)),
         lane_(k.tid_x() & 31u),
-        warp_n_((k.tid_x() >> 5) % s_.warps_n),
-        warp_m_((k.tid_x() >> 5) / s_.warps_n),
+        warp_(k.tid_x() >> 5),
         weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
         chunks_(shared),
         slabs_(assume_aligned<16>(shared + kChunks * s_.chunk_stage)),
@@ -105,7 +101,7 @@ class MmaKernel {
     }
     Sums sums(kTiles);
     for (auto& of_tile : sums) {
-      for (u32 i = 0; i < s_.columns / kColumns; ++i) of_tile.emplace_back(k_);
+      for (u32 i = 0; i < s_.tile_m / kColumns; ++i) of_tile.emplace_back(k_);
     }
     const u32 whole = g_.k / kChunkValues, rest = g_.k % kChunkValues;
     k_.for_(0u, whole, 1, [&](const Reg<u32>& chunk) { add_chunk(chunk, kChunkValues, units, sums); });
@@ -143,17 +139,19 @@ class MmaKernel {
       convert_slab(slab, slab_stage(stage));
     }
   }
-  // A slab's groups lie side by side, in global memory as here; those that there are not become zeros.
+  // A slab's groups lie side by side, in global memory as here; those that there are not become zeros. Each
+  // thread has as many pieces.
   void copy_slab(const Reg<u32>& slab, const SharedPtr<std::byte, 16>& stage) const {
     const Reg<u32> groups = (m_ + (kSlabGroupRows - 1)) / kSlabGroupRows;
     const Reg<u32> first = tile_.first_m / kSlabGroupRows;
-    const auto from = a_ + (cvt<u64>(slab) * cvt<u64>(groups) + cvt<u64>(first)) * u64{kGroupBytes};
-    k_.for_(k_.tid_x(), s_.slab_stage / kPiece, s_.threads(), [&](const Reg<u32>& piece) {
-      const Pred exists = first + piece / (kGroupBytes / kPiece) < groups;
-      const Reg<u32> offset = selp(piece * kPiece, k_.constant<u32>(0), exists);
+    const Reg<u32> own = k_.tid_x() * kPiece;
+    const auto from =
+        a_ + ((cvt<u64>(slab) * cvt<u64>(groups) + cvt<u64>(first)) * u64{kGroupBytes} + cvt<u64>(own));
+    for (u32 bytes = 0; bytes < s_.slab_stage; bytes += s_.threads() * kPiece) {
+      const Pred exists = first + (own + bytes) / kGroupBytes < groups;
       const Reg<u32> there = selp(k_.constant<u32>(kPiece), k_.constant<u32>(0), exists);
-      cp_async_cg_16(assume_aligned<16>(stage + piece * kPiece), assume_aligned<16>(from + offset), there);
-    });
+      cp_async_cg_16(assume_aligned<16>(stage + (own + bytes)), assume_aligned<16>(from + u64{bytes}), there);
+    }
   }
   void convert_slab(const Reg<u32>& slab, const SharedPtr<std::byte, 16>& stage) const {
     k_.for_(k_.tid_x(), s_.tile_m * kSlabSteps, s_.threads(), [&](const Reg<u32>& index) {
@@ -176,18 +174,19 @@ class MmaKernel {
   void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) const {
     std::optional<typename Chunks::Lane> own;
     const auto load = [&](u32 block) {
-      own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_n_ * kWarpRows, units);
+      own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_ * kWarpRows, units);
     };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);
       k_.bar_sync(0);
-      start_next(chunk, slab);
+      if (!staged()) start_next(chunk, slab);  // which takes many registers
       if (Chunks::kWholeChunk && slab == 0) load(0);
       for (u32 half = 0; half < 2; ++half) {
         const u32 done = slab * kSlabValues + half * 32;
         if (done >= values) break;
         if (!Chunks::kWholeChunk) load(done / 32);
         add_steps(*own, Chunks::kWholeChunk ? done / 16 : 0, slab_stage(slab), half, sums);
+        if (half == 0 && staged()) start_next(chunk, slab);
       }
     }
   }
@@ -211,13 +210,12 @@ class MmaKernel {
                  Sums& sums) const {
     // Of two groups, two octets each: rows lane % 8 of octet lane / 8 % 2 of group lane / 16.
     const auto columns =
-        stage + (warp_m_ * (s_.columns / kSlabGroupRows * kGroupBytes) + (lane_ >> 4) * kGroupBytes +
-                 (lane_ >> 3 & 1u) * kOctetBytes + (lane_ & 7u) * kPiece);
+        stage + ((lane_ >> 4) * kGroupBytes + (lane_ >> 3 & 1u) * kOctetBytes + (lane_ & 7u) * kPiece);
     for (u32 i = 0; i < 2; ++i) {
       std::vector<A> a;  // [16 rows]
       for (u32 tile = 0; tile < kTiles; ++tile) a.push_back(A(weights_.registers(own, tile, step + i)));
       const u32 octet = (2 * half + i) * 2;
-      for (u32 group = 0; group < s_.columns / kColumns; group += 2) {
+      for (u32 group = 0; group < s_.tile_m / kColumns; group += 2) {
         const auto octets =
             ldmatrix_x4(at<f16>(assume_aligned<16>(columns + (group * kGroupBytes + octet * kOctetBytes))));
         for (u32 j = 0; j < 2; ++j) {
@@ -230,11 +228,11 @@ class MmaKernel {
   }
 
   void store(const Sums& sums) const {
-    const Reg<u32> own_m = warp_m_ * s_.columns + (lane_ & 3u) * 2u;
+    const Reg<u32> own_m = (lane_ & 3u) * 2u;
     const Reg<u32> first_m = tile_.first_m + own_m;
     const auto inverses = staged_inverses(g_, a_, m_);
     store_outputs(
-        k_, g_, m_, first_m, tile_.first_n + warp_n_ * kWarpRows + (lane_ >> 2), s_.columns / kColumns,
+        k_, g_, m_, first_m, tile_.first_n + warp_ * kWarpRows + (lane_ >> 2), s_.tile_m / kColumns,
         kRowsOfLane, g_.n % s_.tile_n == 0,
         [&](u32 group, u32 j, u32 r) { return sums[r / 2][group][r % 2 * 2 + j]; },
         [&](u32 row) {
@@ -248,7 +246,7 @@ class MmaKernel {
   const Reg<u32> m_;
   const GlobalPtr<const std::byte, 16> a_;
   const Tile tile_;
-  const Reg<u32> lane_, warp_n_, warp_m_;
+  const Reg<u32> lane_, warp_;
   const Chunks weights_;
   const SharedPtr<std::byte, 16> chunks_, slabs_;
   const RowScales scales_;
@@ -264,7 +262,7 @@ Shape mma_shape(const Gemm& g) {
 void build_mma(KernelBuilder& k, const Gemm& g) {
   const Shape shape = mma_shape(g);
   k.maxntid(shape.threads);
-  if (const u32 ctas = ctas_per_sm(g, shape.threads)) k.minnctapersm(ctas);
+  k.minnctapersm(ctas_per_sm(g, geometry_of(g)));
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());
   formats::with_format(g.format,
                        [&]<class F>(std::type_identity<F>) { MmaKernel<F>(k, g, shape, shared).build(); });
