@@ -33,7 +33,7 @@ void round_to(FloatType type, float factor, std::vector<float>& values) {
 }
 
 Bounded dot(FloatType type, const std::vector<float>& w, const std::vector<float>& a, double inverse) {
-  constexpr double kE4m3Sums = 0x1p-11;
+  constexpr double kE4m3Sums = 0x1p-10;
   double sum = 0, magnitude = 0;
   for (std::size_t i = 0; i < w.size(); ++i) {
     const double product = static_cast<double>(w[i]) * static_cast<double>(a[i]);

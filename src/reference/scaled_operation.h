@@ -14,7 +14,7 @@ namespace ptxgen::reference {
 // ConvertScale::kDevice for the largest of all, and of e4m3 the weights likewise.
 //
 // Products are exact, their sums within of_matrix_product(rounding_bound()). Tensor cores add products of
-// e4m3 with fewer bits than f32 has before they add these sums in f32: there the bound has 2^-11 of the sum
+// e4m3 with fewer bits than f32 has before they add these sums in f32: there the bound has 2^-10 of the sum
 // of |product| more.
 std::unique_ptr<Operation> scaled_operation(Format format, u32 n, u32 k, FloatType type,
                                             std::unique_ptr<Operation> plain);
