@@ -157,6 +157,19 @@ TEST_CASE("the commands take the code generator", "[llvm][cli]") {
   }
 }
 
+TEST_CASE("bench takes a list of code generators, the others one", "[llvm][cli]") {
+  const Command command;
+  const auto says = [&](const std::string& name, const std::string& codegen) {
+    const Finished refused = command.run({name, "--kernel", "copy", "--codegen", codegen});
+    CHECK(refused.exit_status == 2);
+    return refused.err;
+  };
+  CHECK(absl::StrContains(says("bench", "direct,direct"), "--codegen gives direct twice"));
+  CHECK(absl::StrContains(says("bench", "direct,"), "a part of it is empty"));
+  CHECK(absl::StrContains(says("bench", "llvm,x"), "--codegen is 'x'; choose one of direct, llvm"));
+  CHECK(absl::StrContains(says("verify", "direct,llvm"), "--codegen is 'direct,llvm'; choose one of"));
+}
+
 // What it runs is LLVM's text: PTXGEN_DUMP shows it.
 TEST_CASE("run runs what LLVM wrote, and keeps it under a key of its own", "[llvm][cli]") {
   Command command;
