@@ -97,8 +97,8 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
 }
 
 // Measured on an H200: tiles of about 18 KB, or half a CTA's share where that is less, so that the first is
-// there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share; a
-// ring of 8; 8 to 18 consumer warps.
+// there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share or
+// four vectors leave the memory time; a ring of 8; 8 to 18 consumer warps.
 StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
   const Stream::Job& first = s.jobs[0];
@@ -136,7 +136,7 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   const u32 all_bytes = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kStaticBytes;
   const u32 ring_bytes = std::min(kRingBytes, all_bytes - std::min(all_bytes, beside_ring));
   plan.stages = std::clamp(ring_bytes / tile_bytes, 1u, std::min(tiles, 32u));
-  const u32 bytes_in_flight = (tiles <= plan.stages ? 2 : 3) * tile_wanted;
+  const u32 bytes_in_flight = (tiles <= plan.stages || s.max_m == 4 ? 2 : 3) * tile_wanted;
   plan.in_flight = std::clamp((bytes_in_flight + tile_bytes / 2) / tile_bytes, 1u, plan.stages);
   // Where shared memory has room for several CTAs, registers shall have it too.
   if (sums <= 2) {
