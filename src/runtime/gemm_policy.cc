@@ -69,21 +69,24 @@ GemmVariant with_mma_tiles(u32 sms, const GemmShape& shape, GemmVariant variant)
 // Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, up to
 // 128, since that decodes weights the fewest times (of 256 rows it was never faster on an H200, whose driver
 // spills registers there); narrower where it makes too few tiles and a narrower one enough; else, of at most
-// 64 rows, several CTAs to a tile, each with 2048 values of k or more: with fewer they cost more than they
-// save.
+// 64 rows, a cluster of several CTAs to a tile, each with 2048 values of k or more: with fewer they cost more
+// than they save. The clusters must run at once. They lie within a GPC each, so not all SMs are in one: an
+// H200 of 132 SMs has room for 39 of 3 CTAs, 30 of 4, 22 of 5 and 15 of 8, and one more doubles the time.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const {
   constexpr u32 kRows = 128, kWidest = 128;                            // rows of weights, of a
   constexpr u32 kMostShared = 64, kMostCtas = 8, kLeastValues = 2048;  // rows of a; CTAs of a cluster
-  const auto fills = [&](u32 tile_m, u32 split) {
-    const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
-    return tiles * split * 4 >= u64{sms()} * 3;
+  const auto tiles_of = [&](u32 tile_m) {
+    return (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
   };
+  const auto fills = [&](u64 ctas) { return ctas * 4 >= u64{sms()} * 3; };
   variant.tile_m = std::min(kWidest, narrowest_tile(variant.schedule, shape.m));
-  while (variant.tile_m > kMostShared && !fills(variant.tile_m, 1)) variant.tile_m /= 2;
+  while (variant.tile_m > kMostShared && !fills(tiles_of(variant.tile_m))) variant.tile_m /= 2;
   if (variant.split_k != 0) return variant;
   const u32 most = variant.tile_m > kMostShared ? 1 : std::min(kMostCtas, shape.k / kLeastValues);
+  const u64 tiles = tiles_of(variant.tile_m);
+  const auto run_at_once = [&](u32 ctas) { return tiles * ctas <= (ctas > 2 ? u64{sms()} * 5 / 6 : sms()); };
   u32 split = 1;
-  while (2 * split <= most && !fills(variant.tile_m, split)) split *= 2;
+  while (split < most && !fills(tiles * split) && run_at_once(split + 1)) ++split;
   if (split > 1) variant.split_k = split;
   return variant;
 }

@@ -183,7 +183,7 @@ TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]")
   const std::pair<Format, u32> kShapes[] = {
       {Format::kQ4_K, 1}, {Format::kQ4_K, 8}, {Format::kQ6_K, 5}, {Format::kQ8_0, 27}, {Format::kQ4_0, 3}};
   for (const auto& [format, blocks] : kShapes) {
-    for (const u32 split : {2u, 4u, 8u}) {
+    for (const u32 split : {2u, 3u, 4u, 7u, 8u}) {
       for (const u32 tile_m : {8u, split == 2 ? 128u : 64u}) {
         Gemm gemm = product(format, blocks, tile_m == 8 ? 131 : 7, {GemmSchedule::kWgmma, Activations::kF16});
         gemm.tile_m = tile_m;
@@ -360,8 +360,8 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
           "tile_m is 32 with schedule dp4a; there it is 1 to 16");
   refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16 to 128, a power of two");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
-  refused({.split_k = 2}, "split_k is 2 with schedule mma; it is 2, 4 or 8, with wgmma");
-  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .split_k = 6}, "split_k is 6");
+  refused({.split_k = 2}, "split_k is 2 with schedule mma; it belongs to wgmma");
+  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .split_k = 9}, "split_k is 9");
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 256, .split_k = 2},
           "split_k is 2 with tile_m 256; it goes with tiles up to 128 rows");
   const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});

@@ -188,6 +188,10 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 split_k=2");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=64 split_k=2");
+  // As many as run at once: not 4 for each of 32.
+  const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+  const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
+  CHECK(take(wide.choose(long_rows, true)).variant.to_string() == "wgmma tile_m=16 split_k=3");
   // What is asked for stays as it is.
   const DevicePolicy hopper(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape few = {.m = 16, .a_type = Activations::kF16};

@@ -138,7 +138,8 @@ std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& b
     for (u32 tile_m = info(base.schedule).least_tile_m; tile_m > 0 && tile_m <= widest; tile_m *= 2) {
       for (const u32 tile_n : {0u, 32u, 64u, 128u}) {
         if ((tile_n != 0) != (base.tile_n != 0)) continue;  // only some schedules have a width
-        for (const u32 split_k : {0u, 2u, 4u, 8u}) wanted.push_back({base.schedule, tile_m, tile_n, split_k});
+        for (const u32 split_k : {0u, 2u, 3u, 4u, 8u})
+          wanted.push_back({base.schedule, tile_m, tile_n, split_k});
       }
     }
   }

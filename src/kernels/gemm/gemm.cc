@@ -40,9 +40,8 @@ absl::Status Gemm::validate() const {
         "a_type is f32 with schedule wgmma, which takes staged activations: a_type f16 (stage_f16)");
   if (tile_n && !is_mma)
     return refuse(str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma: leave it out"));
-  if (split_k && (!is_wgmma || !std::has_single_bit(split_k)))
-    return refuse(
-        str_cat("split_k is ", split_k, " with schedule ", chosen, "; it is 2, 4 or 8, with wgmma"));
+  if (split_k && !is_wgmma)
+    return refuse(str_cat("split_k is ", split_k, " with schedule ", chosen, "; it belongs to wgmma"));
   if (split_k && tile_m > 128)
     return refuse(
         str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));

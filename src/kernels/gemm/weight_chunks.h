@@ -59,8 +59,8 @@ class WeightChunks {
         place_(F::template place<W>(lane & 3u)),
         lane_row_(lane >> 2) {}
 
-  // Starts copies of `values` values of `rows` rows from chunk `chunk` on, by thread `thread` of `threads`: the
-  // 16-byte pieces that they touch, as far as the matrix reaches.
+  // Starts copies of `values` values of `rows` rows from chunk `chunk` on, by thread `thread` of `threads`:
+  // the 16-byte pieces that they touch, as far as the matrix reaches.
   void copy(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, u32 values, u32 rows,
             const Reg<u32>& thread, u32 threads) const {
     if (layout_.row_bytes % kPiece == 0) {

@@ -71,8 +71,8 @@ u32 most_columns_of_teams(Format format) {
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
-  s.slabs_in_set = s.columns == 256 ? 1 : s.columns > 16 ? 2 : 4;
-  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 32 ? 12 : 8;
+  s.slabs_in_set = s.columns == 256 ? 1 : s.columns > 32 ? 2 : 4;
+  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 32 ? 6 : 8;
   s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
   constexpr u32 kBarrierBytes = 1024;  // of the rings, and more
@@ -262,7 +262,8 @@ class WgmmaKernel {
     const auto add = [&](const Reg<u32>& chunk, u32 values, const Pred& later) {
       add_chunk(chunk, in_stage, values, later, at, before, units, *sums);
     };
-    k_.for_(first, end_chunk_, s_.teams, [&](const Reg<u32>& chunk) { add(chunk, kChunkValues, chunk > first); });
+    k_.for_(first, end_chunk_, s_.teams,
+            [&](const Reg<u32>& chunk) { add(chunk, kChunkValues, chunk > first); });
     if (rest()) {
       const Reg<u32> chunk = k_.constant<u32>(whole_chunks());
       Pred own = team == (s_.teams > 1 ? (chunk - first_chunk_) % s_.teams : none);
@@ -384,23 +385,23 @@ class WgmmaKernel {
     parts::wait_for_predecessor(k_);
     std::vector<ClusterSharedPtr<f32, 16>> of_ranks;
     for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
-    const u32 share = s_.columns / s_.split;
-    k_.for_(thread_, share * kRows, s_.threads(), [&](const Reg<u32>& i) {
-      const Reg<u32> column = rank_ * share + i / kRows;
-      const Reg<u32> row = i % kRows;
-      const Reg<u32> m = tile_.first_m + column;
-      const Reg<u32> n = tile_.first_n + row;
-      k_.if_(m < m_ && n < g_.n, [&] {
-        const Reg<u32> place = column * kSumsPitch + row;
-        Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
-        for (u32 rank = 1; rank < s_.split; ++rank) {
-          const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
-          sum = sum + other;
-        }
-        st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)),
-                  sum * ld_shared(inverse_of(column)));
-      });
-    });
+    k_.for_(rank_ * s_.threads() + thread_, s_.columns * kRows, s_.split * s_.threads(),
+            [&](const Reg<u32>& i) {
+              const Reg<u32> column = i / kRows;
+              const Reg<u32> row = i % kRows;
+              const Reg<u32> m = tile_.first_m + column;
+              const Reg<u32> n = tile_.first_n + row;
+              k_.if_(m < m_ && n < g_.n, [&] {
+                const Reg<u32> place = column * kSumsPitch + row;
+                Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
+                for (u32 rank = 1; rank < s_.split; ++rank) {
+                  const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
+                  sum = sum + other;
+                }
+                st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)),
+                          sum * ld_shared(inverse_of(column)));
+              });
+            });
     k_.barrier_cluster_arrive();  // nobody ends while others read its sums
     k_.barrier_cluster_wait();
   }
