@@ -198,7 +198,7 @@ class PTXGEN_API Executor {
                                    const ProductInput& x);
 
   // c[m][n] = a[m][k] W^T, for any m; of prepared activations the first m rows, of staged f16 all. m = 0
-  // launches nothing. Up to kMostGemvRows rows that are not staged it is gemv_batch(). Activations staged in
+  // launches nothing. Few rows that are not staged, at most kMostGemvRows, are gemv_batch()'s. Activations staged in
   // the order of the weights' format have the fastest kernels.
   absl::StatusOr<GemmReport> gemm(const Stream& stream, const WeightMatrix& weights, const ProductInput& a,
                                   u32 m, DevicePtr<f32> c, const GemmCall& call = {});

@@ -107,13 +107,14 @@ absl::StatusOr<GemmReport> Executor::gemm(const Stream& stream, const WeightMatr
   if (m == 0) return GemmReport{"nothing", "m is 0", {}};
   if (!state_->policy.ok()) return state_->policy.status();
   const Activations type = prepared ? prepared->type() : Activations::kF32;
-  if (internal::runs_as_gemv(*state_->policy, type, m, call.variant)) {
+  const GemmShape shape = {weights.format(), weights.n(), weights.k(), bucket_rows(m), type};
+  const u32 few_rows = state_->policy->most_gemv_rows(shape, weights.aligned(), call.variant);
+  if (m <= few_rows) {
     absl::StatusOr<GemvReport> few = gemv_batch(stream, weights, a, m, c);
     if (!few.ok()) return few.status();
-    return GemmReport{std::move(few->path), str_cat("m is at most ", kMostGemvRows, ": ", few->reason),
+    return GemmReport{std::move(few->path), str_cat("m is at most ", few_rows, ": ", few->reason),
                       std::move(few->kernels)};
   }
-  const GemmShape shape = {weights.format(), weights.n(), weights.k(), bucket_rows(m), type};
   const GemmKey key = {shape, weights.aligned(), call.variant};
   const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
   if (!decided.ok()) return decided.status();

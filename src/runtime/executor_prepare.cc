@@ -90,10 +90,11 @@ void need_library(const DevicePolicy& policy, const GemmShape& shape, bool align
 void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
   const u32 most = bucket_rows(shape.m);
   u32 rows = bucket_rows(1);
-  if (internal::runs_as_gemv(policy, shape.a_type, 1, wanted.gemm_variant)) {
-    const u32 few = std::min(shape.m, kMostGemvRows);
-    need_shape(policy, {shape.format, shape.n, shape.k, few, shape.a_type}, wanted, needed);
-    rows = 2 * kMostGemvRows;
+  if (const u32 few = policy.most_gemv_rows(shape, wanted.aligned, wanted.gemm_variant)) {
+    need_shape(policy, {shape.format, shape.n, shape.k, std::min(shape.m, few), shape.a_type}, wanted,
+               needed);
+    if (shape.m <= few) return;
+    rows = bucket_rows(few + 1);
   }
   for (; needed.status.ok() && rows <= most; rows *= 2) {
     shape.m = rows;

@@ -10,14 +10,6 @@
 namespace ptxgen {
 namespace internal {
 
-// Whether a matrix product of so few rows is one of gemv_batch(): unless somebody asks for another, or the
-// activations are of a type that it does not take.
-inline bool runs_as_gemv(const DevicePolicy& policy, Activations a_type, u32 m,
-                         const std::optional<GemmVariant>& call) {
-  const bool reads = a_type == Activations::kF32 || a_type == Activations::kQ8_1;
-  return reads && m <= kMostGemvRows && !policy.asks_for_gemm(call);
-}
-
 // What stages f32 activations for such products.
 inline StageF16 stage_of(const GemmShape& shape) {
   return {.k = shape.k, .order = staged_order(shape.format)};

@@ -123,6 +123,16 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
   }
 }
 
+u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
+                                 const std::optional<GemmVariant>& call) const {
+  constexpr u32 kFewestWeights = 4096, kMostStaged = 8192;  // rows; values that those kernels can keep
+  const bool reads = shape.a_type == Activations::kF32 || shape.a_type == Activations::kQ8_1;
+  if (!reads || asks_for_gemm(call)) return 0;
+  const bool has_wgmma = aligned && device_.target.supports(info(GemmSchedule::kWgmma).lowest);
+  if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
+  return shape.k > kMostStaged ? 4 : 8;
+}
+
 // Whether a path of cuBLASLt has products of such activations on this device.
 absl::Status DevicePolicy::takes(GemmPath path, Activations a_type) const {
   const std::string name = detail::field_text(path);

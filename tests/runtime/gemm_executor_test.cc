@@ -192,6 +192,20 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
   CHECK(take(wide.choose(long_rows, true)).variant.to_string() == "wgmma tile_m=16 split_k=3");
+  // Few rows of activations that are not staged are left to matrix-vector products.
+  const auto few_of = [](Target target, const GemmShape& shape, bool aligned = true,
+                         const std::optional<GemmVariant>& call = {}) {
+    return DevicePolicy(DeviceProperties::of(target, DeviceKind::kCuda, 132), {}, {})
+        .most_gemv_rows(shape, aligned, call);
+  };
+  CHECK(few_of({90, true}, {.m = 8}) == 8);
+  CHECK(few_of({90, true}, {.k = 14336, .m = 8}) == 4);
+  CHECK(few_of({90, true}, {.m = 8}, false) == 16);
+  CHECK(few_of({90, true}, {.n = 1000, .m = 8}) == 16);
+  CHECK(few_of({90, true}, {.m = 8, .a_type = Activations::kQ8_1}) == 16);
+  CHECK(few_of({90, true}, {.m = 8, .a_type = Activations::kF16}) == 0);
+  CHECK(few_of({90, true}, {.m = 8}, true, GemmVariant{.schedule = GemmSchedule::kMma}) == 0);
+  CHECK(few_of({80, false}, {.m = 8}) == 16);
   // What is asked for stays as it is.
   const DevicePolicy hopper(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape few = {.m = 16, .a_type = Activations::kF16};
