@@ -67,9 +67,9 @@ class PTXGEN_API DevicePolicy {
   }
 
   // The most rows of such a matrix product, whatever its m, that are left to the kernels of matrix-vector
-  // products, unless somebody asks for another: none of staged activations. On an H200 staging f32 rows for
-  // wgmma is faster from 9 rows on, and beyond 8192 values of k, where those kernels have no room to read
-  // ahead, from 5.
+  // products, unless somebody asks for another: none of staged activations. Of 4096 rows of weights or more,
+  // at a multiple of 16 bytes, on an H200 staging f32 rows for wgmma is faster from 9 rows on, and beyond
+  // 8192 values of k, where those kernels have no room to read ahead, from 5.
   u32 most_gemv_rows(const GemmShape& shape, bool aligned, const std::optional<GemmVariant>& call) const;
 
   // A fused product, which schedule `stream` alone has, with a plan for this device where it has none; or

@@ -59,6 +59,10 @@ std::optional<Reg<f32>> factor_by(KernelBuilder& k, const Convert& convert) {
 }  // namespace
 
 absl::Status Convert::validate() const {
+  if (parts != 0 && scale != ConvertScale::kDevice) {
+    return absl::InvalidArgumentError(str_cat("parts is ", parts, " and scale ", detail::field_text(scale),
+                                              "; they belong to scale device: leave them out"));
+  }
   if (scale != ConvertScale::kDevice || to == ElementType::kE4m3 || to == ElementType::kF16)
     return absl::OkStatus();
   return absl::InvalidArgumentError(str_cat("to is ", detail::field_text(to),
@@ -127,9 +131,8 @@ absl::Status Absmax::validate() const {
 }
 
 LaunchShape Absmax::launch_shape(const Args& args) const {
-  const u64 ctas = parts::ctas_for(args.count, kUnitsOfTurn);
   LaunchShape shape;
-  shape.grid = {parts && ctas > 0 ? parts : ctas};
+  shape.grid = {parts ? parts : parts::ctas_for(args.count, kUnitsOfTurn)};
   shape.block = {kAbsmaxThreads};
   return shape;
 }

@@ -130,7 +130,7 @@ class AbsmaxOperation final : public Operation {
   }
   absl::Status compute(std::size_t, u64 offset, ReadInput read, absl::Span<std::byte> piece) const override {
     const u64 count = arguments()[kSrc].bytes / size_of(type_);
-    if (parts_ == 0 || count == 0) {
+    if (parts_ == 0) {
       const absl::StatusOr<float> before = read_f32(read, kAbsmax);
       if (!before.ok()) return before.status();
       return write_largest(*before, 0, count, read, piece);

@@ -125,7 +125,7 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
 
 u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
                                  const std::optional<GemmVariant>& call) const {
-  constexpr u32 kFewestWeights = 4096, kMostStaged = 8192;  // rows; values that those kernels can keep
+  constexpr u32 kFewestWeights = 4096, kMostStaged = 8192;  // rows; values that leave room to read ahead
   const bool reads = shape.a_type == Activations::kF32 || shape.a_type == Activations::kQ8_1;
   if (!reads || asks_for_gemm(call)) return 0;
   const bool has_wgmma = aligned && device_.target.supports(info(GemmSchedule::kWgmma).lowest);

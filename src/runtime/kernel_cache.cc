@@ -231,10 +231,12 @@ absl::StatusOr<KernelPtr> KernelStore::compile(Shard& shard, KernelPtr kernel) {
   const absl::Status status = compile(*kernel);
   ++made_[static_cast<std::size_t>(kernel->origin)];
   if (status.ok()) {
-    kernel->finish();
-    const std::lock_guard lock(shard.mutex);
-    shard.ready.add(kernel);
-    shard.compiling.erase(kernel);
+    {
+      const std::lock_guard lock(shard.mutex);
+      shard.ready.add(kernel);
+      shard.compiling.erase(kernel);
+    }
+    kernel->finish();  // who waits for it finds it from now on, even while recording
     return kernel;
   }
   ++failures_;

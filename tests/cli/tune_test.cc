@@ -81,7 +81,7 @@ TEST_CASE("candidates of matrix products are what a device has, with tiles for m
   for (const char* name :
        {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "mma tile_m=16 tile_n=64", "mma tile_m=32 tile_n=128"})
     CHECK(of_f16.count(name) == 1);
-  CHECK(of_f16.size() == 3 * 4 + 2 * 3);
+  CHECK(of_f16.size() == 3 * 5 + 2 * 3);
   const auto of_f32 = all_of(Activations::kF32, 512);
   for (const char* name : {"tiled tile_m=16", "dp4a tile_m=1", "wmma", "wmma_multi_warp",
                            "mma tile_m=128 tile_n=32", "sgemm", "hgemm", "dequant_hgemm", "fp8"})

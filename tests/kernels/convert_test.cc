@@ -159,7 +159,7 @@ TEST_CASE("the largest of all goes on from what was found, and NaN is larger tha
 TEST_CASE("the largest of each part, whatever stood there before", "[kernels][convert][device]") {
   for (const ElementType from : kTypes) {
     for (const u32 parts : {1u, 4u, 256u}) {
-      for (const u64 count : {1, 8, 9, 25, 2049, 70001}) {
+      for (const u64 count : {0, 1, 8, 9, 25, 2049, 70001}) {
         CAPTURE(detail::field_text(from), parts, count);
         LaunchData launch = random_launch(Absmax{from, parts}, {0, 0, count}, count + parts);
         launch.inputs[1] = bytes_of(std::vector<float>(parts, 1e30f));
@@ -172,6 +172,9 @@ TEST_CASE("the largest of each part, whatever stood there before", "[kernels][co
 TEST_CASE("parts are a power of two", "[kernels][convert]") {
   CHECK(Absmax{.parts = 512}.validate().ok());
   CHECK(Absmax{.parts = 300}.validate().message() == "parts is 300; it must be a power of two");
+  const Convert by_value = {.scale = ConvertScale::kValue, .parts = 512};
+  CHECK(by_value.validate().message() ==
+        "parts is 512 and scale value; they belong to scale device: leave them out");
 }
 
 TEST_CASE("to the largest of several numbers", "[kernels][convert][device]") {

@@ -138,7 +138,7 @@ TEST_CASE("matrix products by wgmma with tiles of every width, and rings that co
     const auto& [format, blocks] = kShapes[seed % 3];
     checked(format, blocks, tile_m < 128 ? 131 : 3, tile_m, tile_m + 5);
   }
-  // More chunks than there is room for twice: 8 stages of q4_K, 2 of q8_0 and q6_K.
+  // More chunks than there is room for twice: 4 stages of two chunks of q4_K, few of q8_0 and q6_K.
   checked(Format::kQ4_K, 17, 5, 8, 3);
   checked(Format::kQ8_0, 9 * 8 + 1, 5, 64, 3);
   checked(Format::kQ6_K, 7, 5, 256, 3);
@@ -172,6 +172,43 @@ TEST_CASE("matrix products of rows whose first block tells the unit, or none doe
       for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
       for (std::size_t i = 0; i < weights.size() / block; ++i) set_d(i, 0);
       check(launch);
+    }
+  }
+}
+
+TEST_CASE("matrix products of rows whose mins are much larger than their scales", "[kernels][gemm][device]") {
+  std::uint64_t seed = 2900;
+  for (const Way& way : ways()) {
+    if (way.schedule != GemmSchedule::kMma && way.schedule != GemmSchedule::kWgmma) continue;
+    for (const auto& [format, dmin] :
+         {std::pair{Format::kQ4_K, 2u}, {Format::kQ5_K, 2u}, {Format::kQ2_K, 82u}}) {
+      const Gemm gemm = product(format, 3, 130, way);
+      LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, ++seed);
+      const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
+      reference::level_scales(format, weights);
+      for (std::size_t row = 0; row < gemm.n; ++row) {
+        const std::size_t block = row * 3 + (row % 2 ? 2 : 0);  // the last, or the first
+        if (row % 3 == 0)
+          weights[block * info(format).block_bytes + dmin + 1] = std::byte{0x7b};  // 57344 or more
+      }
+      check(launch);
+      for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
+    }
+  }
+}
+
+TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gemm]") {
+  for (const FormatInfo& format : kFormats) {
+    for (const u32 tile_m : {8u, 16u, 32u, 64u, 128u, 256u}) {
+      for (const u32 k : {256u, 4096u, 4352u}) {
+        Gemm gemm =
+            product(format.format, k / format.block_values, 40, {GemmSchedule::kWgmma, Activations::kF16});
+        gemm.tile_m = tile_m;
+        CAPTURE(KernelType(gemm)->text());
+        const u64 bytes =
+            gemm.launch_shape({}).dynamic_shared_bytes + generated_for(gemm, {90, true}).static_shared_bytes;
+        CHECK(bytes <= limits({90, true}).shared_bytes_per_cta());
+      }
     }
   }
 }

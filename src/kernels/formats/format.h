@@ -65,7 +65,8 @@ inline Small small_byte(const Reg<u32>& bytes, u32 i, u32 bias = 0) {
           BiasedByte{bytes, i, bias}};
 }
 
-// W consecutive values. Those of run r begin at index Place::base + r * kRunStride of the block.
+// W consecutive values. Scales that are bytes are so in all runs, those of runs 2 i and 2 i + 1 in one word,
+// and all mins are bytes, likewise. Those of run r begin at index Place::base + r * kRunStride of the block.
 template <u32 W>
 struct Run {
   Words<W> q;  // bytes, the first value in the lowest

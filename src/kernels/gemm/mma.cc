@@ -4,8 +4,8 @@
 //
 // Work.     A CTA has tile_n rows of weights and tile_m rows of a; a warp 32 of the one and all of the other,
 //           so that no weight is decoded twice. It walks along k in slabs of 64 values.
-// Pipeline. Weights come in chunks of 256 values, two in shared memory; activations in slabs, four. Before
-//           slab q is multiplied, slab q + 3 starts on its way, and with the first slab of a chunk the next
+// Pipeline. Weights come in chunks of 256 values, two in shared memory; activations in slabs, four. While
+//           slab q is multiplied, or before where a is f32, slab q + 3 starts on its way, and with the first slab of a chunk the next
 //           chunk. Each slab has one group of asynchronous copies, so all but the last two groups have landed
 //           when slab q begins; the barrier after that wait also says that slab q - 1 is no longer read,
 //           whose place slab q + 3 takes.

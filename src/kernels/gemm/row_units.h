@@ -2,10 +2,10 @@
 //
 // A byte q below eight zero bits is, as f16, the number q 2^-24. One fma makes a weight of it,
 //
-//   q 2^-24 * f16(d scale 2^u) + f16(m min 2^(u - 24)) = w 2^(u - 24),
+//   q 2^-24 * f16(d scale 2^u) + f16(min 2^-24 * m 2^u) = w 2^(u - 24),
 //
 // with 2^u the row's, which brings the largest d * scale that the first block with anything in it can have,
-// by its d, or its m if that is larger, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
+// by its d, or its m if that is larger and there are mins, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
 // less. Where a later block has d * scale * 2^u or m * 2^u above 2^15, which f16 might not hold, the CTA
 // makes a second pass, with units by the largest blocks of the rows.
 #pragma once

@@ -75,8 +75,10 @@ Geometry geometry_of(const Gemm& g) {
   s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 32 ? 6 : 8;
   s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
-  constexpr u32 kBarrierBytes = 1024;  // of the rings, and more
-  const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.slab_bytes();
+  constexpr u32 kBarrierBytes = 512;  // of the rings, and more
+  const u32 inverses = s.columns * sizeof(f32);
+  const u32 room =
+      static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - inverses - s.slab_bytes();
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
   const auto stages = [&] { return room / (kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch); };

@@ -32,7 +32,7 @@ class Producer {
   template <class Copy>
   void begin(Copy&& copy) const {
     copy_each(0, first_, copy);
-    if (trigger_ && in_flight_ == most_) parts::launch_dependents(k_);
+    if (first_ == in_flight_) allow_next_behind_all();
   }
 
   // The other tiles: each when an earlier one has landed, and its stage is free.
@@ -47,6 +47,7 @@ class Producer {
     if (first_ < in_flight_) {
       ring_.wait_full(landed);
       copy_each(first_, in_flight_, copy);
+      allow_next_behind_all();
     }
     k_.for_(in_flight_, (min)(count_, ring_.stages()), 1, [&](const Reg<u32>& tile) {
       ring_.wait_full(landed);
@@ -66,6 +67,11 @@ class Producer {
   }
 
  private:
+  // Where the tiles on their way are all.
+  void allow_next_behind_all() const {
+    if (trigger_ && in_flight_ == most_) parts::launch_dependents(k_);
+  }
+
   // The tiles from `begin` to `end`, at most one a stage.
   template <class Copy>
   void copy_each(u32 begin, u32 end, Copy&& copy) const {

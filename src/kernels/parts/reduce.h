@@ -30,7 +30,7 @@ inline Reg<u32> warp_max(const Reg<u32>& own) {
   if (own.kernel()->target().supports({80, false})) return redux_sync_max(own, kAllLanes);
   return over_lanes(own, 32, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
 }
-// The largest of a CTA of `threads`, in all of them: once a kernel.
+// The largest of a CTA of `threads`, in all of them; each call has shared memory of its own.
 inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads) {
   const u32 warps = threads / 32;
   const auto tops = k.shared<u32>(warps);
