@@ -42,25 +42,6 @@ Deal deal_of(u32 k) {
   return {2, steps, kMost / 2, 0};
 }
 
-// The largest of a row's threads, whose own is `own`, in all of them: that of each warp, and of those.
-Reg<u32> largest_of_rows(KernelBuilder& b, const Deal& deal, const Reg<u32>& in_cta, const Reg<u32>& own) {
-  const u32 warps = deal.cta() / kWarp;
-  const auto tops = b.shared<u32>(deal.rows * warps);
-  const Reg<u32> lane = b.tid_x() % kWarp, warp = b.tid_x() / kWarp;
-  for (u32 r = 0; r < deal.rows; ++r) {
-    const Reg<u32> of_row = deal.rows == 1 ? own : selp(own, b.constant<u32>(0), in_cta == r);
-    const Reg<u32> top = parts::warp_max(of_row);
-    b.if_(lane == 0u, [&] { st_shared(tops + (warp + r * warps), top); });
-  }
-  b.bar_sync(0);
-  Reg<u32> largest = b.constant<u32>(0);
-  for (u32 r = 0; r < deal.rows; ++r) {
-    const Reg<u32> top = parts::warp_max(ld_shared(tops + ((min)(lane, warps - 1) + r * warps)));
-    largest = selp(top, largest, in_cta == r);
-  }
-  return largest;
-}
-
 }  // namespace
 
 StagedOrder staged_order(Format format) {
@@ -117,7 +98,7 @@ void StageF16::build(KernelBuilder& b) const {
   }
   if (held.empty()) own = gemm::own_absmax(b, values, k, thread, deal.threads);
 
-  const Reg<u32> absmax = largest_of_rows(b, deal, in_cta, *own);
+  const Reg<u32> absmax = parts::cta_max(b, *own, deal.cta(), deal.rows, in_cta);
   const gemm::RowScale scale = gemm::row_scale(absmax);
 
   const Reg<u32> groups = (m + (kSlabGroupRows - 1)) / kSlabGroupRows;

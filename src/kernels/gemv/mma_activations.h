@@ -126,7 +126,7 @@ class MmaActivations {
       return quantized;
     }
     std::vector<Eight> values;
-    for (const auto& row : rows) values.push_back(load_eight(assume_aligned<16>(row), unit));
+    for (const auto& row : rows) values.push_back(parts::load_eight(at<f32>(assume_aligned<16>(row)), unit));
     for (const Eight& eight : values) quantized.push_back(parts::quantize(eight));
     return quantized;
   }

@@ -82,7 +82,7 @@ class StagedActivations {
   }
 
   Eight load_eight(const Row& row, const Reg<u32>& unit) const {
-    return gemv::load_eight(assume_aligned<16>(row.begin), unit);
+    return parts::load_eight(at<f32>(assume_aligned<16>(row.begin)), unit);
   }
 
   // The units from `first` on, one a thread; those past the end repeat the last. `row` begins with the first

@@ -1,21 +1,14 @@
 // Activations in units of 8 values, as a thread takes them from global memory.
 #pragma once
 
-#include "src/kernels/parts/q8_1.h"
+#include "src/kernels/parts/stage.h"
 
 namespace ptxgen::gemv {
 
 inline constexpr u32 kUnit = 8;
 using Eight = std::array<Reg<f32>, kUnit>;
 
-// Unit `unit` of f32 values.
-inline Eight load_eight(const GlobalPtr<const std::byte, 16>& x, const Reg<u32>& unit) {
-  const auto eight = at<parts::Bytes<kUnit * 4>>(x) + unit;
-  const auto low = ld_global_v4(at<f32>(eight));
-  const auto high = ld_global_v4(at<f32, 16>(eight));
-  return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
-}
-// The same of blocks of q8_1, four units each; above d there is the sum of the block.
+// Unit `unit` of blocks of q8_1, four units each; above d there is the sum of the block.
 inline parts::Quantized load_quantized(const GlobalPtr<const std::byte, 4>& x, const Reg<u32>& unit) {
   const auto block = at<parts::Bytes<sizeof(BlockQ8_1)>>(x) + (unit >> 2);
   const auto q = at<u32, 4>(block) + (unit & 3u) * 2u;

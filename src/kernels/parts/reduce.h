@@ -30,15 +30,29 @@ inline Reg<u32> warp_max(const Reg<u32>& own) {
   if (own.kernel()->target().supports({80, false})) return redux_sync_max(own, kAllLanes);
   return over_lanes(own, 32, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
 }
-// The largest of a CTA of `threads`, in all of them; each call has shared memory of its own.
-inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads) {
+// The largest of a CTA of `threads`, in all of them, or of each of `groups` into which they are cut, of which
+// the thread is in group `group`. Each call has shared memory of its own.
+inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads, u32 groups,
+                        const Reg<u32>& group) {
   const u32 warps = threads / 32;
-  const auto tops = k.shared<u32>(warps);
+  const auto tops = k.shared<u32>(groups * warps);
   const Reg<u32> lane = k.tid_x() & 31u;
-  const Reg<u32> top = warp_max(own);
-  k.if_(lane == 0u, [&] { st_shared(tops + (k.tid_x() >> 5), top); });
+  for (u32 g = 0; g < groups; ++g) {
+    const Reg<u32> of_group = groups == 1 ? own : selp(own, k.constant<u32>(0), group == g);
+    const Reg<u32> top = warp_max(of_group);
+    k.if_(lane == 0u, [&] { st_shared(tops + g * warps + (k.tid_x() >> 5), top); });
+  }
   k.bar_sync(0);
-  return warp_max(ld_shared(tops + (min)(lane, warps - 1)));
+  const auto of_warps = [&](u32 g) { return warp_max(ld_shared(tops + g * warps + (min)(lane, warps - 1))); };
+  Reg<u32> largest = of_warps(0);
+  for (u32 g = 1; g < groups; ++g) {
+    const Reg<u32> top = of_warps(g);
+    largest = selp(top, largest, group == g);
+  }
+  return largest;
+}
+inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads) {
+  return cta_max(k, own, threads, 1, k.constant<u32>(0));
 }
 
 }  // namespace ptxgen::parts

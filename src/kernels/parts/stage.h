@@ -1,6 +1,8 @@
 // Activations in shared memory, put there by all threads of a CTA.
 #pragma once
 
+#include <optional>
+
 #include "src/kernels/parts/q8_1.h"
 
 namespace ptxgen::parts {
@@ -15,17 +17,21 @@ inline void stage_floats(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
 
 // Values 8 unit to 8 unit + 7.
 inline std::array<Reg<f32>, 8> load_eight(const GlobalPtr<const f32, 16>& x, const Reg<u32>& unit) {
-  const auto low = ld_global_v4(at<f32>(at<Bytes<32>>(x) + unit));
-  const auto high = ld_global_v4(at<f32, 16>(at<Bytes<32>>(x) + unit));
+  const auto eight = at<Bytes<32>>(x) + unit;
+  const auto low = ld_global_v4(at<f32>(eight));
+  const auto high = ld_global_v4(at<f32, 16>(eight));
   return {low[0], low[1], low[2], low[3], high[0], high[1], high[2], high[3]};
 }
 
-// Four neighbouring lanes write a block. By whole warps.
+// Four neighbouring lanes write a block, those for which it counts. By whole warps.
 inline void stage_eight(KernelBuilder& k, const std::array<Reg<f32>, 8>& x,
-                        const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, const Reg<u32>& unit) {
+                        const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, const Reg<u32>& unit,
+                        const std::optional<Pred>& counts = {}) {
   const Quantized quantized = quantize(x);
   const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
-  store(k, quantized, sum, staged + (unit >> 2), unit & 3u);
+  const auto put = [&] { store(k, quantized, sum, staged + (unit >> 2), unit & 3u); };
+  if (!counts) return put();
+  k.if_(*counts, put);
 }
 
 inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
@@ -35,9 +41,8 @@ inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
   k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
     const Reg<u32> wanted = first + (k.tid_x() & 31u);
     const Reg<u32> unit = (min)(wanted, units - 1);
-    const Quantized quantized = quantize(load_eight(x, unit));
-    const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
-    k.if_(wanted < units, [&] { store(k, quantized, sum, staged + (unit >> 2), unit & 3u); });
+    const std::array<Reg<f32>, 8> eight = load_eight(x, unit);
+    stage_eight(k, eight, staged, unit, wanted < units);
   });
 }
 
