@@ -50,16 +50,21 @@ struct Equivalent {
 };
 
 const Equivalent kEquivalents[] = {
-    {"q4_0 q4_1 q5_0 q5_1 q4k q5k q6k",
+    {"q4_0 q4_1 q5_0 q5_1 q4k q5k",
      "f32 f16",
      "shr.u32 _, _, 4; and.b32 _, _, 0xf0f0f0f",
      {"bit 28"},
      "a right shift by 4 has cleared it"},
-    {"q2k q3k q6k",
+    {"q2k q3k",
      "f32 f16",
      "shr.u32 _, _, 6; and.b32 _, _, 0x3030303",
      {"bit 26"},
      "a right shift by 6 has cleared it"},
+    {"q6k",
+     "f32 f16",
+     "shr.u32 _, _, 2; and.b32 _, _, 0x33333333",
+     {"bit 30"},
+     "a right shift by 2 has cleared it"},
     // Scales and mins of a half's sub-blocks lie in all four bytes, those of one thread in bytes 0 and 2.
     {"q2k",
      "f32 f16",

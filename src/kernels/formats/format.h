@@ -120,6 +120,11 @@ inline Reg<u32> bits_of_bytes(const Reg<u32>& word, u32 first, u32 count) {
 inline Reg<u32> bits_of_bytes(const Reg<u32>& word, const Reg<u32>& first, u32 count) {
   return (word >> first) & (0x01010101u * ((1u << count) - 1));
 }
+// Every byte's low nibble from `low`, its high one from `high`. Of and, and, or ptxas makes two instructions.
+inline Reg<u32> nibbles_of(const Reg<u32>& low, const Reg<u32>& high) {
+  constexpr u32 kChoose = 0xca;  // a ? b : c
+  return lop3(low.kernel()->constant<u32>(0x0f0f0f0f), low, high, kChoose);
+}
 // The integers of run `run`, of a format whose runs lie in the bits of the same bytes.
 template <class F, std::size_t N>
 std::array<Reg<u32>, N> fields_of_bytes(const std::array<Reg<u32>, N>& words, u32 run, Packing packing) {

@@ -60,9 +60,15 @@ struct Q6_K {
   template <u32 W>
   static Part<W> decode(const Raw<W>& raw, const Place&, Packing) {
     Part<W> part{cvt<f32>(raw.d), {}, {}};
+    // Runs r and r + 2 have their bit pairs at bits 0 and 4 of each byte.
+    const auto pairs = [&](u32 r) {
+      return map(raw.qh, [&](const Reg<u32>& word, u32) { return (r ? word >> 2u : word) & 0x33333333u; });
+    };
+    const std::array<Words<W>, 2> qh = {pairs(0), pairs(1)};
     for (u32 run = 0; run < kRuns; ++run) {
-      const auto q = map(raw.ql[run % 2], [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 4 * (run / 2), 4) | bits_of_bytes(raw.qh[i], 2 * run, 2) << 4;
+      const auto q = map(raw.ql[run % 2], [&](const Reg<u32>& low, u32 i) {
+        const Reg<u32>& high = qh[run % 2][i];
+        return run < 2 ? nibbles_of(low, high << 4u) : nibbles_of(low >> 4u, high);
       });
       part.runs.push_back({q, Small{cvt_rn<f32>(raw.scales[run])}});
     }

@@ -50,14 +50,17 @@ namespace detail {
 template <u32 Words, class T>
 std::array<Reg<u32>, Words> load_realigned(const SharedPtr<T, 2>& p) {
   KernelBuilder& k = *p.kernel();
-  const Reg<u32> address = Reg<u32>(&k, p.base()) + static_cast<u32>(p.offset());
+  // What two loads have in common, ptxas computes once: all but the whole words of the offset.
+  const s64 rest = p.offset() & 3, whole = p.offset() - rest;
+  const Reg<u32> base(&k, p.base());
+  const Reg<u32> address = rest ? base + static_cast<u32>(rest) : base;
   const Reg<u32> select = selp(k.constant<u32>(0x5432), k.constant<u32>(0x3210), (address & 2u) != 0u);
   const Reg<u32> aligned = address & ~3u;
-  const SharedPtr<const u32> words(&k, aligned.id());
+  const SharedPtr<const u32> words(&k, aligned.id(), whole);
   std::vector<Reg<u32>> raw;
   for (u32 i = 0; i < Words; ++i) raw.push_back(ld_shared(words + i));
   const Reg<u32> last = (address + (4 * Words - 2)) & ~3u;
-  raw.push_back(ld_shared(SharedPtr<const u32>(&k, last.id())));
+  raw.push_back(ld_shared(SharedPtr<const u32>(&k, last.id(), whole)));
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
     return std::array<Reg<u32>, Words>{prmt(raw[I], raw[I + 1], select)...};
   }
