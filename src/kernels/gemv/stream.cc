@@ -117,6 +117,19 @@ class JobKernel {
     return (rows_ + (g_.tile_rows - 1)) / g_.tile_rows;
   }
 
+  // ---- A stage
+
+  // Where in it the first byte of a tile lies.
+  Reg<u32> first_byte(const Reg<u32>& tile) const {
+    const bool same = g_.tile_rows * g_.row_bytes % kLineBytes == 0;
+    return (same ? first_row_ : first_row_ + tile * g_.tile_rows) * g_.row_bytes & g_.kept_bits;
+  }
+  // Where the 16 bytes around it go.
+  SharedPtr<std::byte, 16> place_of(const Reg<u32>& tile, const Reg<u32>& stage, u32 matrix) const {
+    const auto begin = assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes);
+    return g_.kept_bits < 16 ? begin : assume_aligned<16>(begin + (first_byte(tile) & ~15u));
+  }
+
   // ---- The producer: one lane
 
   Producer producer() const {
@@ -146,20 +159,19 @@ class JobKernel {
     const Reg<u32> row = tile * g_.tile_rows;
     const Reg<u32> bytes = (min)(rows_ - row, g_.tile_rows) * g_.row_bytes;
     const Reg<u64> begin = cvt<u64>(first_row_ + row) * u64{g_.row_bytes};
-    if (!g_.whole_vectors) return copy_ragged(begin, bytes, stage);
+    const auto target = [&](u32 matrix) { return place_of(tile, stage, matrix); };
+    if (!g_.whole_vectors) return copy_ragged(begin, bytes, stage, target);
     const auto barrier = ring_.announce(stage, bytes * job_.matrices);
     for (u32 matrix = 0; matrix < job_.matrices; ++matrix) {
-      cp_async_bulk_shared_global(assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes),
-                                  assume_aligned<16>(weights(matrix) + begin), bytes, barrier);
+      cp_async_bulk_shared_global(target(matrix), assume_aligned<16>(weights(matrix) + begin), bytes,
+                                  barrier);
     }
   }
 
-  void copy_ragged(const Reg<u64>& begin, const Reg<u32>& bytes, const Reg<u32>& stage) {
+  template <class Target>
+  void copy_ragged(const Reg<u64>& begin, const Reg<u32>& bytes, const Reg<u32>& stage, Target&& target) {
     const RaggedCopy ragged(k_, u64{job_.n} * g_.row_bytes, begin, bytes);
     const auto source = [&](u32 matrix) { return weights(matrix); };
-    const auto target = [&](u32 matrix) {
-      return assume_aligned<16>(ring_.stage(stage) + matrix * g_.matrix_bytes);
-    };
     ragged.store_tail(job_.matrices, source, target);
     const auto barrier = ring_.announce(stage, ragged.bytes() * job_.matrices);
     ragged.copy(job_.matrices, source, target, barrier);
@@ -262,11 +274,10 @@ class JobKernel {
     // Rows past the CTA's last are that one again; their sums are not kept.
     const Reg<u32> row = (min)(wanted, (min)(rows_ - tile * g_.tile_rows, g_.tile_rows) - 1u);
     const Reg<u32> offset = row * g_.row_bytes + share.block_offset;
-    const Reg<u32> ragged = (first_row_ + tile * g_.tile_rows) * g_.row_bytes & 15u;
     const auto stage = ring_.stage(at_stage.stage()) + matrix * g_.matrix_bytes;
     using Block = formats::BlockPtr<F::kFormat, Space::kShared>;
     const Block block = at<Bytes<kBlockBytes>>(
-        assume_aligned<Block::kAlign>(stage + (g_.whole_vectors ? offset : offset + ragged)));
+        assume_aligned<Block::kAlign>(stage + (g_.kept_bits == 0 ? offset : offset + first_byte(tile))));
     return F::template load<W>(block, share.place);
   }
 

@@ -37,6 +37,9 @@ struct StreamPointers {
   std::optional<Reg<u32>> m = {};  // rows of x; nothing: all max_m
 };
 
+// Of the L2 cache. A copy whose target does not lie as its source does within a line is up to a tenth slower.
+inline constexpr u32 kLineBytes = 128;
+
 // What follows from a plan, for one job.
 struct StreamGeometry {
   u32 first_cta, ctas;            // of the launch, that have this job
@@ -44,6 +47,7 @@ struct StreamGeometry {
   u32 slices, sets;               // warps that share a row; rows that a warp takes at once
   u32 tile_rows, stage_bytes;     // a tile: so many rows of each matrix
   u32 matrix_bytes;               // of a stage, for each matrix
+  u32 kept_bits;                  // of a tile's address, in its place within the stage
   u32 least_rows, most_rows;      // of a CTA
   u32 consumers;                  // warps
   bool whole_vectors;             // rows are multiples of 16 bytes

@@ -81,11 +81,15 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
     g.sets = 32 / s.plan.row_lanes;
     g.tile_rows = s.plan.groups * s.plan.rows * g.sets;
     g.whole_vectors = g.row_bytes % 16 == 0;
-    // Ragged tiles begin and end within 16 bytes; words at odd halves read one word more.
-    g.matrix_bytes = round_up(g.tile_rows * g.row_bytes, 16) + (g.whole_vectors ? 0 : 32);
-    g.stage_bytes = job.matrices * g.matrix_bytes;
     g.least_rows = g.ctas ? job.n / g.ctas : 0;
     g.most_rows = g.ctas && job.n % g.ctas ? g.least_rows + 1 : g.least_rows;
+    // Nothing is gained where the ring holds all of a CTA's tiles.
+    const bool in_lines = g.row_bytes % kLineBytes != 0 && g.tiles(g.most_rows) > s.plan.stages;
+    g.kept_bits = in_lines ? kLineBytes - 1 : g.whole_vectors ? 0 : 15;
+    // Ragged tiles begin and end within 16 bytes; words at odd halves read one word more.
+    g.matrix_bytes = round_up(g.tile_rows * g.row_bytes, 16) + (g.whole_vectors ? 0 : 32);
+    if (in_lines) g.matrix_bytes = round_up(g.matrix_bytes + kLineBytes - 16, kLineBytes);
+    g.stage_bytes = job.matrices * g.matrix_bytes;
     g.consumers = g.slices * s.plan.groups;
     const u32 plane_groups = round_up(g.row_parts, 32) / 32;
     g.q_bytes = plane_groups * kPlanes<F> * kPlanePitch;
@@ -98,9 +102,12 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
 
 // Measured on an H200: tiles of about 18 KB, or half a CTA's share where that is less, so that the first is
 // there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share or
-// four vectors leave the memory time; a ring of 8; 8 to 18 consumer warps.
+// four vectors leave the memory time, and more in a share of many tiles; a ring of 8, or, where such a share
+// lets SMs come apart, of all the memory there is; 8 to 18 consumer warps. q6_K takes long to decode: 12
+// warps on tiles of 20 KB.
 StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
+  constexpr u32 kManyTiles = 64, kBytesOfMany = 84 << 10, kRingOfMany = 200 << 10;
   const Stream::Job& first = s.jobs[0];
   const FormatInfo& f = info(first.format);
   u64 rows_of_all = 0;
@@ -120,23 +127,33 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   const u32 set_bytes = row_bytes * (32 / plan.row_lanes);
   const u32 rows = static_cast<u32>((rows_of_all + plan.ctas - 1) / plan.ctas);
   const u32 sets_of_cta = (rows * plan.row_lanes + 31) / 32;
-  const u32 tile_wanted = std::min(kTileBytes, rows * row_bytes / 2);
+  const bool slow = first.format == Format::kQ6_K && s.max_m == 1 && rows * row_bytes > kRingBytes;
+  const u32 tile_wanted = std::min(slow ? 20u << 10 : kTileBytes, rows * row_bytes / 2);
   const u32 sets = std::clamp((tile_wanted + set_bytes / 2) / set_bytes, 1u, sets_of_cta);  // of a tile
-  const u32 most_groups = s.max_m == 4 ? 6 : slices <= 2 ? 4 : slices <= 4 ? 3 : slices <= 15 ? 2 : 1;
+  const u32 most_groups = s.max_m == 4   ? 6
+                          : slices <= 2  ? (slow ? 6 : 4)
+                          : slices <= 4  ? 3
+                          : slices <= 15 ? 2
+                                         : 1;
   plan.groups = std::min({sets, most_groups, std::max(1u, (most_warps(s) - 1) / slices)});
   const u32 sums = first.matrices * s.max_m;
   plan.rows = s.max_m < 4 && 2 * sets >= 3 * plan.groups && 2 * sums <= plan.row_lanes ? 2 : 1;
 
-  const u32 tile_bytes = plan.groups * plan.rows * set_bytes;
   const u32 tiles = (sets_of_cta + plan.groups * plan.rows - 1) / (plan.groups * plan.rows);
-  u32 beside_ring = 0;
-  for (std::size_t j = 0; j < s.jobs.size(); ++j)
-    beside_ring = std::max(beside_ring, stream_geometry(with(s, plan), j).shared_bytes);
+  u32 beside_ring = 0, tile_bytes = 0;
+  for (std::size_t j = 0; j < s.jobs.size(); ++j) {
+    const StreamGeometry g = stream_geometry(with(s, plan), j);
+    beside_ring = std::max(beside_ring, g.shared_bytes);
+    tile_bytes = std::max(tile_bytes, g.stage_bytes);
+  }
   constexpr u32 kStaticBytes = 1 << 10;  // mbarriers, and what RMSNorm needs
   const u32 all_bytes = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kStaticBytes;
-  const u32 ring_bytes = std::min(kRingBytes, all_bytes - std::min(all_bytes, beside_ring));
+  const bool many = tiles > kManyTiles && s.max_m == 1;
+  const u32 ring_bytes =
+      std::min(many || slow ? kRingOfMany : kRingBytes, all_bytes - std::min(all_bytes, beside_ring));
   plan.stages = std::clamp(ring_bytes / tile_bytes, 1u, std::min(tiles, 32u));
-  const u32 bytes_in_flight = (tiles <= plan.stages || s.max_m == 4 ? 2 : 3) * tile_wanted;
+  const u32 bytes_in_flight =
+      many ? kBytesOfMany : (tiles <= plan.stages || s.max_m == 4 ? 2 : 3) * tile_wanted;
   plan.in_flight = std::clamp((bytes_in_flight + tile_bytes / 2) / tile_bytes, 1u, plan.stages);
   // Where shared memory has room for several CTAs, registers shall have it too.
   if (sums <= 2) {
