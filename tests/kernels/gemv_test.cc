@@ -1,6 +1,7 @@
 // Matrix-vector products: every format by every schedule, against f64 and the integer model.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -63,6 +64,39 @@ TEST_CASE("products of long rows", "[kernels][gemv][device]") {
   for (const FormatInfo& format : kFormats) {
     for (const u32 k : {7168u, 8960u, 14336u}) {
       for (const Gemv& gemv : variants(format.format, k, 3)) check_gemv(gemv, ++seed);
+    }
+  }
+}
+
+// As many rows as vocabularies have, which repeat those of a product that is compared with the reference: a
+// row's bits do not depend on its place.
+TEST_CASE("products of vocabularies", "[kernels][gemv][device]") {
+  constexpr u32 kPeriod = 1031;
+  const bool emulator = test_device().kind() == DeviceKind::kEmulator;  // takes long
+  const std::vector<u32> vocabularies =
+      emulator ? std::vector{32001u} : std::vector{32001u, 128256u, 250880u};
+  std::uint64_t seed = 3500;
+  for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
+    const u32 k = emulator ? info(format).block_values : 4096;
+    const LaunchData few = random_launch(Gemv{.format = format, .k = k, .n = kPeriod},
+                                         {kNoScalars.begin(), kNoScalars.end()}, ++seed);
+    check(few);
+    const std::vector<float> expected = as<float>(run(few)[2]);
+    const std::vector<std::byte>& weights = few.inputs[0];
+    for (const u32 n : vocabularies) {
+      LaunchData many = few;
+      many.kernel = Gemv{.format = format, .k = k, .n = n};
+      CAPTURE(many.kernel->text());
+      many.inputs[0].resize(weights.size() / kPeriod * n);
+      for (std::size_t i = 0; i < many.inputs[0].size(); i += weights.size())
+        std::copy_n(weights.begin(), std::min(weights.size(), many.inputs[0].size() - i),
+                    many.inputs[0].begin() + i);
+      const std::vector<float> y = as<float>(run(many)[2]);
+      REQUIRE(y.size() == n);
+      u32 different = 0;
+      for (u32 row = 0; row < n; ++row)
+        different += std::bit_cast<u32>(y[row]) != std::bit_cast<u32>(expected[row % kPeriod]);
+      CHECK(different == 0);
     }
   }
 }
