@@ -4,6 +4,7 @@
 
 #include "ptxgen/strings.h"
 #include "src/runtime/isolate.h"
+#include "src/runtime/whole_program.h"
 
 namespace ptxgen::internal {
 
@@ -81,7 +82,10 @@ absl::StatusOr<CodeSource::Code> CodeSource::load(const KernelKey& key, const Ge
   if (!image.ok()) return image.status();
   absl::StatusOr<Function> function = load(wanted, *image);
   if (!function.ok()) return function.status();
-  if (store_.has_value()) (void)store_->keep(key, kernel.ptx, *image);  // status() says what went wrong
+  const bool kept_by_driver = image->kind == ImageKind::kPtx && needs_whole_program(kernel.ptx);
+  if (store_.has_value() && !kept_by_driver) {
+    (void)store_->keep(key, kernel.ptx, *image);  // status() says what went wrong
+  }
   return Code{*std::move(function), KernelOrigin::kCompiled};
 }
 

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <thread>
 
+#include "ptxgen/gemm.h"
 #include "ptxgen/kernel_cache.h"
 #include "ptxgen/kernels.h"
 #include "src/runtime/isolate.h"
@@ -198,6 +199,23 @@ TEST_CASE("a driver without a linker loads the text itself", "[runtime][store][f
       CHECK(contains(cache.store_status().message(), "hands out no cubins"));
     }
   }
+}
+
+TEST_CASE("code with setmaxnreg is compiled as a whole, and kept by the driver", "[runtime][store][fake]") {
+  FakeDriver driver;
+  driver->set_devices({{"Nine", 9, 0}});
+  KernelCache cache(take(driver.open()));
+  const Gemm narrow = {.format = Format::kQ4_K, .k = 256, .n = 128, .schedule = GemmSchedule::kWgmma,
+                       .a_type = Activations::kF16, .tile_m = 64};
+  Gemm wide = narrow;
+  wide.tile_m = 256;
+  ok(cache.get(wide).status());
+  CHECK(driver->calls("cuLinkCreate_v2") == 0);
+  CHECK(cubins(driver) == 0);
+  ok(cache.get(narrow).status());
+  CHECK(driver->calls("cuLinkCreate_v2") == 1);
+  CHECK(cubins(driver) == 1);
+  ok(cache.store_status());
 }
 
 TEST_CASE("a cache directory that cannot be used costs the disk only", "[runtime][store][fake]") {

@@ -53,19 +53,19 @@ struct Geometry {
 };
 
 // Registers of a thread, where the launch gives all of them less than consumers need and copiers can spare
-// some.
+// some. It has a price: the kernel is kept by the driver alone (docs/cache.md), and consumers begin when
+// copiers have given theirs.
 struct Registers {
   u32 copier = 0, consumer = 0;
 };
 Registers registers_of(const Geometry& s) {
-  if (s.teams == 2) return {32, 112};      // 128 * 32 + 512 * 112 = 640 * 96
   if (s.columns == 256) return {40, 232};  // 128 * 40 + 256 * 232 = 384 * 168
   return {};
 }
 
-// The widest tile of two teams, for whose accumulators and weights the registers of all threads must do.
+// The widest tile of two teams, for whose accumulators and weights 96 registers must do.
 u32 most_columns_of_teams(Format format) {
-  return format == Format::kQ5_K ? 32 : 64;
+  return format == Format::kQ5_K || format == Format::kQ6_K ? 32 : 64;
 }
 
 Geometry geometry_of(const Gemm& g) {
