@@ -6,6 +6,8 @@
 // changes the order in which its products are added.
 #pragma once
 
+#include <bit>
+
 #include "ptxgen/gemv.h"
 
 namespace ptxgen {
@@ -94,23 +96,27 @@ template <>
 inline constexpr std::array<std::string_view, 6> kEnumNames<GemmSchedule> = {
     "tiled", "dp4a", "wmma", "wmma_multi_warp", "mma", "wgmma"};
 
-// What a schedule needs, and the rows of a that its CTAs may have: where they are not `any_rows` a power of
-// two, and 0 to 0 where there is nothing to choose.
+// What a schedule needs, and the rows of a that its CTAs may have: multiples of tile_step, or powers of two
+// where it is 0; 0 to 0 where there is nothing to choose.
 struct GemmScheduleInfo {
   Target lowest = kBaseTarget;
-  u32 least_tile_m = 0, most_tile_m = 0;
-  bool any_rows = false;
+  u32 least_tile_m = 0, most_tile_m = 0, tile_step = 0;
+
+  constexpr bool takes_tile(u32 tile_m) const {
+    return tile_m >= least_tile_m && tile_m <= most_tile_m &&
+           (tile_step ? tile_m % tile_step == 0 : std::has_single_bit(tile_m));
+  }
 };
 constexpr GemmScheduleInfo info(GemmSchedule schedule) {
   switch (schedule) {
     case GemmSchedule::kTiled:
-    case GemmSchedule::kDp4a: return {kBaseTarget, 1, 16, true};
+    case GemmSchedule::kDp4a: return {kBaseTarget, 1, 16, 1};
     case GemmSchedule::kWmma:
     case GemmSchedule::kWmmaMultiWarp: return {};
     case GemmSchedule::kMma: return {{80, false}, 16, 128};  // cp.async, and mma of f16 by 16
     case GemmSchedule::kWgmma: break;
   }
-  return {{90, true}, 8, 256};
+  return {{90, true}, 8, 256, 8};
 }
 
 // c[m][n] = a[m][k] W[n][k]^T.
@@ -132,8 +138,8 @@ struct PTXGEN_API Gemm {
         field("a_type", &Gemm::a_type, "type of the activations",
               between(Activations::kF32, Activations::kF16)),
         optional_field("tile_m", &Gemm::tile_m,
-                       "rows of a in a CTA; tiled, dp4a: 1 to 16, 8 where left out; mma: 16 to 128, wgmma: 8 "
-                       "to 256, powers of two, 64 where left out",
+                       "rows of a in a CTA; tiled, dp4a: 1 to 16, 8 where left out; mma: powers of two from "
+                       "16 to 128, wgmma: multiples of 8 to 256, 64 where left out",
                        {1, 256}),
         optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
                        {32, 128, 32}),

@@ -1,5 +1,6 @@
 // The policy of matrix products.
 #include <algorithm>
+#include <bit>
 #include <initializer_list>
 
 #include "ptxgen/device_policy.h"
@@ -79,7 +80,7 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant v
     return (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
   };
   const auto fills = [&](u64 ctas) { return ctas * 4 >= u64{sms()} * 3; };
-  variant.tile_m = std::min(kWidest, narrowest_tile(variant.schedule, shape.m));
+  variant.tile_m = std::bit_ceil(std::clamp(shape.m, info(variant.schedule).least_tile_m, kWidest));
   while (variant.tile_m > kMostShared && !fills(tiles_of(variant.tile_m))) variant.tile_m /= 2;
   if (variant.split_k != 0) return variant;
   const u32 most = variant.tile_m > kMostShared ? 1 : std::min(kMostCtas, shape.k / kLeastValues);

@@ -45,7 +45,8 @@ Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
 
 u32 narrowest_tile(GemmSchedule schedule, u32 m) {
   const GemmScheduleInfo takes = info(schedule);
-  return std::clamp(std::bit_ceil(std::min(m, takes.most_tile_m)), takes.least_tile_m, takes.most_tile_m);
+  m = std::clamp(m, takes.least_tile_m, takes.most_tile_m);
+  return takes.tile_step ? (m + takes.tile_step - 1) / takes.tile_step * takes.tile_step : std::bit_ceil(m);
 }
 
 }  // namespace ptxgen

@@ -134,9 +134,9 @@ TEST_CASE("matrix products by wgmma with tiles of every width, and rings that co
     check_random(gemm, m, ++seed);
   };
   const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 2}, {Format::kQ6_K, 3}, {Format::kQ8_0, 11}};
-  for (const u32 tile_m : {8u, 16u, 32u, 64u, 128u, 256u}) {
+  for (const u32 tile_m : {8u, 16u, 24u, 32u, 40u, 56u, 64u, 72u, 104u, 128u, 136u, 200u, 256u}) {
     const auto& [format, blocks] = kShapes[seed % 3];
-    checked(format, blocks, tile_m < 128 ? 131 : 3, tile_m, tile_m + 5);
+    checked(format, blocks, tile_m < 64 ? 131 : 3, tile_m, tile_m + 5);
   }
   // More chunks than there is room for twice: 4 stages of two chunks of q4_K, few of q8_0 and q6_K.
   checked(Format::kQ4_K, 17, 5, 8, 3);
@@ -199,7 +199,7 @@ TEST_CASE("matrix products of rows whose mins are much larger than their scales"
 
 TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gemm]") {
   for (const FormatInfo& format : kFormats) {
-    for (const u32 tile_m : {8u, 16u, 32u, 64u, 128u, 256u}) {
+    for (u32 tile_m = 8; tile_m <= 256; tile_m += 8) {
       for (const u32 k : {256u, 4096u, 4352u}) {
         Gemm gemm =
             product(format.format, k / format.block_values, 40, {GemmSchedule::kWgmma, Activations::kF16});
@@ -397,6 +397,8 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   refused({.schedule = GemmSchedule::kDp4a, .tile_m = 32},
           "tile_m is 32 with schedule dp4a; there it is 1 to 16");
   refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16 to 128, a power of two");
+  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 12},
+          "tile_m is 12 with schedule wgmma; there it is 8 to 256, a multiple of 8");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
   refused({.split_k = 2}, "split_k is 2 with schedule mma; it belongs to wgmma");
   const Gemm too_many = {.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .split_k = 9};

@@ -205,8 +205,12 @@ TEST_CASE("code with setmaxnreg is compiled as a whole, and kept by the driver",
   FakeDriver driver;
   driver->set_devices({{"Nine", 9, 0}});
   KernelCache cache(take(driver.open()));
-  const Gemm narrow = {.format = Format::kQ4_K, .k = 256, .n = 128, .schedule = GemmSchedule::kWgmma,
-                       .a_type = Activations::kF16, .tile_m = 64};
+  const Gemm narrow = {.format = Format::kQ4_K,
+                       .k = 256,
+                       .n = 128,
+                       .schedule = GemmSchedule::kWgmma,
+                       .a_type = Activations::kF16,
+                       .tile_m = 64};
   Gemm wide = narrow;
   wide.tile_m = 256;
   ok(cache.get(wide).status());

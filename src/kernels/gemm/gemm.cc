@@ -1,7 +1,5 @@
 #include "ptxgen/gemm.h"
 
-#include <bit>
-
 #include "src/kernels/gemm/schedules.h"
 #include "src/kernels/parts/requires.h"
 
@@ -51,13 +49,12 @@ absl::Status Gemm::validate() const {
   if (takes.most_tile_m == 0)
     return refuse(
         str_cat("tile_m is given with schedule ", chosen, "; it belongs to tiled, dp4a, mma and wgmma"));
-  if (tile_m < takes.least_tile_m || tile_m > takes.most_tile_m ||
-      (!takes.any_rows && !std::has_single_bit(tile_m))) {
-    return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ",
-                          takes.least_tile_m, " to ", takes.most_tile_m,
-                          takes.any_rows ? "" : ", a power of two"));
-  }
-  return absl::OkStatus();
+  if (takes.takes_tile(tile_m)) return absl::OkStatus();
+  const std::string which = takes.tile_step == 1   ? ""
+                            : takes.tile_step == 0 ? ", a power of two"
+                                                   : str_cat(", a multiple of ", takes.tile_step);
+  return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", takes.least_tile_m,
+                        " to ", takes.most_tile_m, which));
 }
 
 LaunchShape Gemm::launch_shape(const Args& args) const {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <type_traits>
+#include <utility>
 
 #include "src/kernels/gemm/row_units.h"
 
@@ -30,15 +32,19 @@ class WarpgroupSumsOf final : public WarpgroupSums {
  private:
   Accumulator<f32, 64, N> sums_;
 };
+// Of so many rows of a, a multiple of 8 up to 256.
 inline std::unique_ptr<WarpgroupSums> make_warpgroup_sums(KernelBuilder& k, u32 columns) {
-  switch (columns) {
-    case 8: return std::make_unique<WarpgroupSumsOf<8>>(k);
-    case 16: return std::make_unique<WarpgroupSumsOf<16>>(k);
-    case 32: return std::make_unique<WarpgroupSumsOf<32>>(k);
-    case 64: return std::make_unique<WarpgroupSumsOf<64>>(k);
-    case 128: return std::make_unique<WarpgroupSumsOf<128>>(k);
-    default: return std::make_unique<WarpgroupSumsOf<256>>(k);
+  constexpr u32 kStep = 8, kMost = 256;
+  std::unique_ptr<WarpgroupSums> sums;
+  const auto make_if = [&]<std::size_t I>(std::integral_constant<std::size_t, I>) {
+    constexpr u32 kColumns = (I + 1) * kStep;
+    if (columns == kColumns) sums = std::make_unique<WarpgroupSumsOf<kColumns>>(k);
+  };
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (make_if(std::integral_constant<std::size_t, I>{}), ...);
   }
+  (std::make_index_sequence<kMost / kStep>{});
+  return sums;
 }
 
 }  // namespace ptxgen::gemm

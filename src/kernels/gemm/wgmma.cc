@@ -31,7 +31,7 @@ namespace {
 constexpr u32 kWarpgroup = 128, kTeam = 2 * kWarpgroup, kCopiers = 96;
 constexpr u32 kRows = 128;  // of weights
 constexpr u32 kRowsOfLane = 2;
-constexpr u32 kMostChunks = 8, kFewestStages = 3;
+constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;
 constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
 constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
 
@@ -47,6 +47,7 @@ struct Geometry {
 
   u32 stage_step() const { return teams / chunks_in_stage; }  // from a team's stage to its next
   u32 set() const { return slabs_in_set * slab; }
+  u32 sets_in_chunk() const { return kChunkSlabs / slabs_in_set; }
   u32 slab_bytes() const { return slab_sets * set(); }
   u32 consumers() const { return teams * kTeam; }
   u32 threads() const { return consumers() + kWarpgroup; }
@@ -59,7 +60,7 @@ struct Registers {
   u32 copier = 0, consumer = 0;
 };
 Registers registers_of(const Geometry& s) {
-  if (s.columns == 256) return {40, 232};  // 128 * 40 + 256 * 232 = 384 * 168
+  if (s.columns > 128) return {40, 232};  // 128 * 40 + 256 * 232 = 384 * 168
   return {};
 }
 
@@ -71,20 +72,25 @@ u32 most_columns_of_teams(Format format) {
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
-  s.slabs_in_set = s.columns == 256 ? 1 : s.columns > 32 ? 2 : 4;
-  s.slab_sets = s.columns == 256 ? 5 : s.columns == 128 ? 4 : s.columns == 32 ? 6 : 8;
   s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
+  s.slabs_in_set = s.columns > 128 ? 1 : s.columns > 32 ? 2 : 4;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
-  constexpr u32 kBarrierBytes = 512;  // of the rings, and more
-  const u32 inverses = s.columns * sizeof(f32);
-  const u32 room =
-      static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - inverses - s.slab_bytes();
+  // As many slabs as measured best on an H200, and fewer where stages have many bytes. A set is always the
+  // same team's, like a stage: else one might take the phase before the last for its own.
+  const u32 slab_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
+  const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
+  s.slab_sets = std::min(kMostSets, slab_bytes / s.set() / turn * turn);
+  const auto stages = [&] {
+    constexpr u32 kBarrierBytes = 512;  // of the rings, and more
+    const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes -
+                     s.columns * sizeof(f32) - s.slab_bytes();
+    return room / (kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch);
+  };
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
-  const auto stages = [&] { return room / (kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch); };
   if (stages() < kFewestStages) s.chunks_in_stage = 1;
+  while (stages() < kFewestStages && s.slab_sets > kFewestStages * turn) s.slab_sets -= turn;
   s.stage = kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch;
-  // A stage is always the same teams': else one might take the phase before the last for its own.
   s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
   s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
   s.split = std::max(g.split_k, 1u);
@@ -258,7 +264,8 @@ class WgmmaKernel {
     // Teams take chunks in turn, of one stage where it has one for each.
     const Reg<u32> none = k_.constant<u32>(0);
     const Reg<u32> in_stage = s_.chunks_in_stage > 1 ? team : none;
-    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none), slabs_.cursor(team * sets_in_chunk())};
+    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none),
+                  slabs_.cursor(team * s_.sets_in_chunk())};
     Var<u32> before = k_.var<u32>(0u);
     const Reg<u32> first = first_chunk_ + team;
     const auto add = [&](const Reg<u32>& chunk, u32 values, const Pred& later) {
@@ -290,7 +297,6 @@ class WgmmaKernel {
     });
   }
 
-  u32 sets_in_chunk() const { return kChunkSlabs / s_.slabs_in_set; }
   Reg<u32> row_in_tile() const { return thread_ / 32u % (kTeam / 32) * 16u; }
 
   // `later`: a slab has been multiplied before, from stage `before`.
@@ -321,7 +327,7 @@ class WgmmaKernel {
       if (in_set == s_.slabs_in_set / 4) release_before(i >= s_.slabs_in_set, later, before);
       if (in_set + 1 < s_.slabs_in_set && i + 1 < slabs) continue;
       before = at.slab.stage();
-      at.slab.advance(i + 1 < slabs ? 1 : 1 + (s_.teams - 1) * sets_in_chunk());
+      at.slab.advance(i + 1 < slabs ? 1 : 1 + (s_.teams - 1) * s_.sets_in_chunk());
     }
   }
 
