@@ -13,8 +13,8 @@
 // Pace.   The next kernel's CTA starts where one of the kernel before this ended: just when this kernel's
 //         consumers fetch the activations, and these would queue behind a whole ring of its copies. So only
 //         in_flight tiles are on their way at once, and half as many at first.
-// Next.   launch_dependents is issued at once, or when `trigger` tiles remain to be loaded: where the ring
-//         holds less than a CTA's share, the next kernel's ring may fill too early, and memory idle later.
+// Next.   launch_dependents is issued at once, or when `trigger` tiles remain to be loaded, so that the next
+//         kernel's ring does not fill early; but its start takes time then, and at once was the fastest.
 
 #include "src/kernels/gemv/stream.h"
 
