@@ -51,8 +51,8 @@ class PTXGEN_API DevicePolicy {
   absl::StatusOr<GemvChoice> choose(const GemvShape& shape, bool aligned,
                                     const std::optional<GemvVariant>& call = {}) const;
 
-  // A matrix product. Where no tile is asked for, it is the narrowest that holds shape.m rows; on wgmma
-  // narrower, and shared by a cluster, where there would be too few tiles for the device.
+  // A matrix product. Where no tiles are asked for, those of mma and wgmma, and the CTAs that share one, are
+  // the ones that should take the least time on as many SMs as the device has.
   absl::StatusOr<GemmChoice> choose(const GemmShape& shape, bool aligned,
                                     const std::optional<GemmVariant>& call = {}) const;
   // The kernel of choice for it, whatever is asked for.
@@ -91,7 +91,7 @@ class PTXGEN_API DevicePolicy {
   absl::Status fits(const GemvShape& shape, bool aligned, const GemvVariant& variant) const;
   absl::Status has(Schedule schedule, bool aligned) const;
   u32 sms() const;
-  GemmVariant with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const;
+  GemmVariant with_wgmma_tiles(const GemmShape& shape, const GemmVariant& variant) const;
   absl::StatusOr<GemmVariant> fitted(const GemmShape& shape, bool aligned, GemmVariant variant) const;
   absl::Status takes(GemmPath path, Activations a_type) const;
   absl::StatusOr<GemmChoice> tuned(const GemmShape& shape, bool aligned) const;

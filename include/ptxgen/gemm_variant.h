@@ -68,10 +68,13 @@ struct PTXGEN_API GemmVariant {
   std::string to_string() const;
 };
 
-// One m stands for all whose kernel is chosen alike: tiles grow with it, and then their number.
+// One m stands for all whose kernel is chosen alike: the next multiple of 8, and of more than 256 rows of a
+// thirty-second of the next power of two, so that tiles made for it have few rows that are not there.
 constexpr u32 bucket_rows(u32 m) {
   constexpr u32 kFewest = 8, kMost = 65536;
-  return std::clamp(std::bit_ceil((std::min)(m, kMost)), kFewest, kMost);
+  m = std::clamp(m, kFewest, kMost);
+  const u32 step = (std::max)(kFewest, std::bit_ceil(m) / 32);
+  return (m + step - 1) / step * step;
 }
 
 // The kernel of path fused. m is its argument; whether such a kernel exists is left to its validate().

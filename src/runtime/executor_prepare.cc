@@ -86,7 +86,8 @@ void need_library(const DevicePolicy& policy, const GemmShape& shape, bool align
   needed.gemms.push_back({shape, aligned, {}, true});
 }
 
-// What gemm() runs for any m up to shape.m: a kernel for every tile, and for few rows those of gemv_batch().
+// What gemm() runs for any m up to shape.m: what is chosen for every bucket_rows(), and for few rows the
+// kernels of gemv_batch().
 void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& wanted, Needed& needed) {
   const u32 most = bucket_rows(shape.m);
   u32 rows = bucket_rows(1);
@@ -96,7 +97,7 @@ void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& w
     if (shape.m <= few) return;
     rows = bucket_rows(few + 1);
   }
-  for (; needed.status.ok() && rows <= most; rows *= 2) {
+  while (true) {
     shape.m = rows;
     const absl::StatusOr<GemmChoice> choice = policy.choose(shape, wanted.aligned, wanted.gemm_variant);
     needed.status.Update(choice.status());
@@ -107,6 +108,8 @@ void need_gemm(const DevicePolicy& policy, GemmShape shape, const Preparation& w
     } else {
       need_library(policy, shape, wanted.aligned, *choice, needed);
     }
+    if (rows == most || !needed.status.ok()) return;
+    rows = bucket_rows(rows + 1);
   }
 }
 

@@ -1,6 +1,5 @@
 // The policy of matrix products.
 #include <algorithm>
-#include <bit>
 #include <initializer_list>
 
 #include "ptxgen/device_policy.h"
@@ -48,48 +47,77 @@ bool is_one_of(Activations type, std::initializer_list<Activations> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// Tiles of schedule mma where the variant has none: 128 rows of weights and as many of a as hold all of them,
-// up to 128, since wide tiles load the fewest bytes; narrower ones where that makes less than one and a half
-// tiles an SM.
-GemmVariant with_mma_tiles(u32 sms, const GemmShape& shape, GemmVariant variant) {
-  constexpr u32 kWide = 128, kNarrow = 64;
-  const bool any_m = variant.tile_m == 0, any_n = variant.tile_n == 0;
-  if (any_m) variant.tile_m = narrowest_tile(variant.schedule, shape.m);
-  if (any_n) variant.tile_n = kWide;
-  const auto fills = [&] {
-    const u64 rows = (u64{shape.n} + variant.tile_n - 1) / variant.tile_n;
-    return rows * ((shape.m - 1) / variant.tile_m + 1) * 2 >= u64{sms} * 3;
-  };
-  if (any_n && !fills()) variant.tile_n = kNarrow;
-  if (any_m && !fills()) variant.tile_m = std::min(variant.tile_m, kNarrow);
-  return variant;
+// Tiles of schedule mma. A CTA of one takes at least `alone`, and an SM that has many a tile every `busy`: us
+// of q4_K and k = 4096 on an H200. Of narrower tiles, for fewer rows of a, both shrink with them.
+struct MmaTile {
+  u32 tile_m, tile_n, alone, busy;
+  u64 time(u64 tiles_of_sm) const { return std::max(alone + 4 * (tiles_of_sm - 1), busy * tiles_of_sm); }
+};
+constexpr MmaTile kMmaTiles[] = {{128, 128, 88, 45}, {64, 128, 73, 25}, {128, 64, 50, 26}, {64, 64, 46, 14}};
+
+// Schedule mma with those that take the least time, where the variant has none.
+GemmVariant with_mma_tiles(u32 sms, const GemmShape& shape, const GemmVariant& variant) {
+  const u32 narrowest = narrowest_tile(variant.schedule, shape.m);
+  GemmVariant best = variant;
+  u64 least = ~u64{0};
+  for (const MmaTile& tile : kMmaTiles) {
+    const u32 asked_m = variant.tile_m ? variant.tile_m : std::min(tile.tile_m, narrowest);
+    const u32 asked_n = variant.tile_n ? variant.tile_n : tile.tile_n;
+    if ((asked_m > 64) != (tile.tile_m > 64) || (asked_n > 64) != (tile.tile_n > 64)) continue;
+    const u64 tiles = ((u64{shape.n} - 1) / asked_n + 1) * ((shape.m - 1) / asked_m + 1);
+    const u64 time = tile.time((tiles - 1) / sms + 1);
+    if (time < least) least = time, best.tile_m = asked_m, best.tile_n = asked_n;
+  }
+  return best;
+}
+
+// What `ctas` of schedule wgmma take, one an SM at a time, each a part of k: in 7.3 ns, in which an H200
+// multiplies a row of a with 256 values of all rows of weights of a tile.
+u64 wgmma_time(u64 ctas, u32 sms, u32 tile_m, u32 k, u32 split_k) {
+  constexpr u32 kBegin = 320, kDecode = 48;  // for a CTA; for 256 values of q4_K
+  constexpr u32 kMemory = 24;                // more for these where all SMs work, of which half do not mind
+  constexpr u32 kHidden = 128;               // rows beyond which 10 cost 13
+  constexpr u32 kMeet = 50, kAdd = 3, kLate = 200;  // of a cluster: for its barriers; for its sums of a row
+                                                    // of a; where clusters hardly find room
+  const u64 at_once = std::min<u64>(ctas, sms), chunks = ((u64{k} + 255) / 256 + split_k - 1) / split_k;
+  const u64 memory = at_once * 2 > sms ? kMemory * (at_once * 2 - sms) / sms : 0;
+  const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 3 / 10 : 0;
+  u64 cta = kBegin + chunks * (tile_m + wide + kDecode + memory);
+  if (split_k > 1) cta += kMeet + kAdd * tile_m + (ctas * 6 > u64{sms} * 5 ? kLate : 0);
+  return (ctas + sms - 1) / sms * cta;
 }
 
 }  // namespace
 
-// Tiles of schedule wgmma that give three quarters of the SMs work: the narrowest that holds all rows, up to
-// 128, since that decodes weights the fewest times (of 256 rows it was never faster on an H200, whose driver
-// spills registers there); narrower where it makes too few tiles and a narrower one enough; else, of at most
-// 64 rows, a cluster of several CTAs to a tile, each with 2048 values of k or more: with fewer they cost more
-// than they save. The clusters must run at once. They lie within a GPC each, so not all SMs are in one: an
-// H200 of 132 SMs has room for 39 of 3 CTAs, 30 of 4, 22 of 5 and 15 of 8, and one more doubles the time.
-GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, GemmVariant variant) const {
-  constexpr u32 kRows = 128, kWidest = 128;                            // rows of weights, of a
-  constexpr u32 kMostShared = 64, kMostCtas = 8, kLeastValues = 2048;  // rows of a; CTAs of a cluster
-  const auto tiles_of = [&](u32 tile_m) {
-    return (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
+// The tiles of schedule wgmma, and CTAs to each, that take the least time: that of the waves of CTAs, one an
+// SM. Wide tiles decode weights fewer times; narrow ones, and CTAs that share k, give more SMs work. CTAs of
+// a cluster must run at once, and clusters lie within a GPC each, so not all SMs are in one: an H200 of 132
+// SMs has room for 39 of 3 CTAs, 30 of 4, 22 of 5 and 15 of 8, and one more doubles the time.
+GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVariant& variant) const {
+  constexpr u32 kRows = 128;                         // of weights
+  constexpr u32 kMostCtas = 8, kLeastValues = 1024;  // of a cluster; of k for each
+  const bool any_split = variant.split_k == 0;
+  const u32 fewest = any_split ? 1 : variant.split_k;
+  const u32 most = any_split ? std::clamp(shape.k / kLeastValues, 1u, kMostCtas) : fewest;
+  const auto run_at_once = [&](u64 ctas, u32 split) {
+    return split == 1 || ctas <= (split > 2 ? u64{sms()} * 5 / 6 : sms());
   };
-  const auto fills = [&](u64 ctas) { return ctas * 4 >= u64{sms()} * 3; };
-  variant.tile_m = std::bit_ceil(std::clamp(shape.m, info(variant.schedule).least_tile_m, kWidest));
-  while (variant.tile_m > kMostShared && !fills(tiles_of(variant.tile_m))) variant.tile_m /= 2;
-  if (variant.split_k != 0) return variant;
-  const u32 most = variant.tile_m > kMostShared ? 1 : std::min(kMostCtas, shape.k / kLeastValues);
-  const u64 tiles = tiles_of(variant.tile_m);
-  const auto run_at_once = [&](u32 ctas) { return tiles * ctas <= (ctas > 2 ? u64{sms()} * 5 / 6 : sms()); };
-  u32 split = 1;
-  while (split < most && !fills(tiles * split) && run_at_once(split + 1)) ++split;
-  if (split > 1) variant.split_k = split;
-  return variant;
+  const GemmScheduleInfo takes = info(variant.schedule);
+  const u32 widest = narrowest_tile(variant.schedule, shape.m);
+  GemmVariant best = variant;
+  u64 least = ~u64{0};
+  for (u32 tile_m = takes.least_tile_m; tile_m <= widest; tile_m += takes.tile_step) {
+    const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
+    for (u32 split = fewest; split <= most; ++split) {
+      GemmVariant tried = variant;
+      tried.tile_m = tile_m, tried.split_k = split > 1 ? split : 0;
+      if (any_split && !run_at_once(tiles * split, split)) continue;
+      const u64 time = wgmma_time(tiles * split, sms(), tile_m, shape.k, split);
+      if (time >= least || !DescriptorOf<Gemm>(kernel_of(shape, tried)).validate().ok()) continue;
+      least = time, best = tried;
+    }
+  }
+  return best;
 }
 
 // The variant with its tiles, those asked for or else the policy's, where the device and the weights have

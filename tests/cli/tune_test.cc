@@ -26,10 +26,8 @@ TEST_CASE("tune needs a GPU, and products that exist", "[cli]") {
   CHECK(contains(refusal({"tune", "--m", "1,3"}),
                  "m is 3; it must be a power of two from 1 to 16: kernels are made for so many rows"));
   CHECK(contains(refusal({"tune", "--operation", "gemm"}), "only a CUDA device can be tuned for"));
-  CHECK(
-      contains(refusal({"tune", "--operation", "gemm", "--m", "48"}),
-               "m is 48; it must be a power of two from 8 to 65536: each stands for all from half of it on"));
-  CHECK(contains(refusal({"tune", "--operation", "gemm", "--m", "16"}), "tune that, with --operation gemv"));
+  CHECK(contains(refusal({"tune", "--operation", "gemm", "--m", "50"}),
+                 "m is 50; it must be 56, which stands for it"));
   CHECK(contains(refusal({"tune", "--operation", "gem"}), "choose one of gemv, gemm"));
   CHECK(contains(refusal({"tune", "--operation", "gemm", "--x-type", "f32"}),
                  "'--x-type' is no option of tune"));
@@ -115,10 +113,18 @@ TEST_CASE("tune keeps a record of a matrix product, and the executor takes it", 
     variants[record["product"]] = record["variant"];
   }
   for (const json& row : rows) CHECK(variants[row["product"]] == row["variant"]);
-  const json bench = command.run_json({"bench", "--operation", "gemm", "--n", "64", "--k", "512", "--m", "33",
+  const json bench = command.run_json({"bench", "--operation", "gemm", "--n", "64", "--k", "512", "--m", "60",
                                        "--a-type", "prepared", "--calls", "1", "--replays", "1"});
   CHECK(bench["rows"][0]["ran"] == variants["format=q4k n=64 k=512 m=64 a_type=f16"]);
   CHECK(contains(bench["rows"][0]["reason"].get<std::string>(), "ptxgen tune measured it"));
+  // What is no matrix product.
+  const json few = command.run_json({"tune", "--operation", "gemm", "--n", "64", "--k", "512", "--m", "16,24",
+                                     "--calls", "2", "--replays", "1"});
+  CHECK(
+      few["rows"][0]["refused"] ==
+      "m is 16, and the executor computes up to 16 rows of f32 as gemv_batch(); tune that, with --operation "
+      "gemv");
+  CHECK(few["rows"][1]["refused"].is_null());
 }
 
 TEST_CASE("tune keeps a record of each product, and lists them", "[cli]") {

@@ -24,26 +24,32 @@ template <>
 struct Kind<GemvShape> {
   using Record = TuneRecord;
   static constexpr ProductKind kKind = ProductKind::kGemv;
-  static constexpr u32 kFewest = 1, kMost = kMostGemvRows;
-  static constexpr std::string_view kMeaning =
-      "kernels are made for so many rows, by which all others are dealt";
   static Activations type(const GemvShape& shape) { return shape.x_type; }
-  static absl::Status check(const GemvShape&) { return absl::OkStatus(); }
+  static absl::Status check_rows(u32 m) {
+    if (m >= 1 && m <= kMostGemvRows && std::has_single_bit(m)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        str_cat("m is ", m, "; it must be a power of two from 1 to ", kMostGemvRows,
+                ": kernels are made for so many rows, by which all others are dealt"));
+  }
+  static absl::Status check(const DevicePolicy&, const GemvShape&) { return absl::OkStatus(); }
 };
 template <>
 struct Kind<GemmShape> {
   using Record = GemmTuneRecord;
   static constexpr ProductKind kKind = ProductKind::kGemm;
-  static constexpr u32 kFewest = bucket_rows(1), kMost = bucket_rows(~0u);
-  static constexpr std::string_view kMeaning = "each stands for all from half of it on";
   static Activations type(const GemmShape& shape) { return shape.a_type; }
-  // So few are no business of a matrix product's record.
-  static absl::Status check(const GemmShape& shape) {
-    const bool vectors = shape.a_type == Activations::kF32 || shape.a_type == Activations::kQ8_1;
-    if (!vectors || shape.m > kMostGemvRows) return absl::OkStatus();
+  static absl::Status check_rows(u32 m) {
+    if (m == bucket_rows(m)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        str_cat("m is ", shape.m, " and a_type ", detail::field_text(shape.a_type),
-                ", which the executor computes as gemv_batch(); tune that, with --operation gemv"));
+        str_cat("m is ", m, "; it must be ", bucket_rows(m), ", which stands for it"));
+  }
+  // Few rows may be no business of a matrix product's record.
+  static absl::Status check(const DevicePolicy& policy, const GemmShape& shape) {
+    const u32 few = policy.most_gemv_rows(shape, true, {});
+    if (shape.m > few) return absl::OkStatus();
+    return absl::InvalidArgumentError(str_cat("m is ", shape.m, ", and the executor computes up to ", few,
+                                              " rows of ", detail::field_text(shape.a_type),
+                                              " as gemv_batch(); tune that, with --operation gemv"));
   }
 };
 
@@ -53,7 +59,9 @@ struct Options {
         device(app),
         lists(app, "the product",
               kind == ProductKind::kGemm ? field_infos(GemmShape{}) : field_infos(GemvShape{}),
-              kind == ProductKind::kGemm ? "8, 16, 32 ... 65536; default 512" : "1, 2, 4, 8, 16; default 1") {
+              kind == ProductKind::kGemm
+                  ? "numbers that others are rounded up to, 8, 16, 24 ... 65536; default 512"
+                  : "1, 2, 4, 8, 16; default 1") {
     add_operation(app, "which product of the executor; default gemv");
     app.add_flag("--list", list, "show the records that are kept, and measure nothing");
     app.add_flag("--json", json, "print JSON");
@@ -71,15 +79,11 @@ std::string_view view(absl::string_view text) {
 
 template <class Shape>
 absl::StatusOr<std::vector<Shape>> shapes(const Options& options) {
-  using Kind = tool::Kind<Shape>;
   absl::StatusOr<std::vector<Shape>> shapes = options.lists.shapes(Shape{});
   if (!shapes.ok()) return shapes;
   for (const Shape& shape : *shapes) {
     if (absl::Status s = shape.validate(); !s.ok()) return s;
-    if (absl::Status s = Kind::check(shape); !s.ok()) return s;
-    if (shape.m >= Kind::kFewest && shape.m <= Kind::kMost && std::has_single_bit(shape.m)) continue;
-    return absl::InvalidArgumentError(str_cat("m is ", shape.m, "; it must be a power of two from ",
-                                              Kind::kFewest, " to ", Kind::kMost, ": ", Kind::kMeaning));
+    if (absl::Status s = Kind<Shape>::check_rows(shape.m); !s.ok()) return s;
   }
   return shapes;
 }
@@ -142,6 +146,7 @@ class Tuner {
   absl::StatusOr<Tuned<Shape>> tune(const Shape& shape) {
     constexpr std::size_t kFinalists = 6;
     const DevicePolicy policy(device_.properties(), {}, {});
+    if (absl::Status s = Kind::check(policy, shape); !s.ok()) return s;
     const auto by_default = policy.choose(shape, true);
     if (!by_default.ok()) return by_default.status();
     if (absl::Status s = takes_all_rows(shape, *by_default); !s.ok()) return s;
