@@ -67,11 +67,12 @@ absl::StatusOr<Image> CodeSource::compile(const Wanted& wanted) const {
 absl::StatusOr<CodeSource::Code> CodeSource::load(const KernelKey& key, const GeneratedKernel& kernel,
                                                   std::size_t arguments) {
   const Wanted wanted = {key, kernel, arguments};
+  const bool keeps = store_.has_value() && !needs_whole_program(kernel.ptx);  // else the driver alone does
   CubinStore::Lock lock;
   if (store_.has_value()) {
     auto found = load_packed(wanted);
-    if (found.ok() && !found->has_value()) found = load_kept(wanted);
-    if (found.ok() && !found->has_value()) {
+    if (keeps && found.ok() && !found->has_value()) found = load_kept(wanted);
+    if (keeps && found.ok() && !found->has_value()) {
       lock = store_->lock(key, kernel.ptx);
       found = load_kept(wanted);  // another process may have been compiling it
     }
@@ -82,10 +83,7 @@ absl::StatusOr<CodeSource::Code> CodeSource::load(const KernelKey& key, const Ge
   if (!image.ok()) return image.status();
   absl::StatusOr<Function> function = load(wanted, *image);
   if (!function.ok()) return function.status();
-  const bool kept_by_driver = image->kind == ImageKind::kPtx && needs_whole_program(kernel.ptx);
-  if (store_.has_value() && !kept_by_driver) {
-    (void)store_->keep(key, kernel.ptx, *image);  // status() says what went wrong
-  }
+  if (keeps) (void)store_->keep(key, kernel.ptx, *image);  // status() says what went wrong
   return Code{*std::move(function), KernelOrigin::kCompiled};
 }
 

@@ -1,7 +1,5 @@
 // A CUDA device through its primary context.
 #include <array>
-#include <cstdio>
-#include <cstdlib>
 #include <atomic>
 #include <bit>
 #include <cstring>
@@ -285,7 +283,7 @@ absl::StatusOr<Image> CudaBackend::link(const std::string& ptx, CUlinkState stat
 
 absl::StatusOr<Image> CudaBackend::compile(const std::string& ptx) {
   Image text = {ImageKind::kPtx, ptx, ""};
-  if (driver_.link_create == nullptr || std::getenv("W") || needs_whole_program(ptx)) return text;
+  if (driver_.link_create == nullptr || needs_whole_program(ptx)) return text;
   JitLog log;
   CUlinkState state = nullptr;
   absl::Status status =
@@ -317,29 +315,9 @@ absl::StatusOr<Handle> CudaBackend::load(const Image& image, std::string& log) {
     return Handle(module);
   }
   JitLog jit;
-  std::string hack = image.bytes;
-  auto all = [&](const std::string& from, const std::string& to, const std::string& tail) {
-    for (std::size_t at = 0; (at = hack.find(from, at)) != std::string::npos;) {
-      const std::size_t end = hack.find(';', at);
-      std::string line = hack.substr(at, end - at);
-      line = to + line.substr(from.size()) + tail;
-      hack.replace(at, end - at, line);
-      at += line.size();
-    }
-  };
-  const int v = std::getenv("V") ? std::atoi(std::getenv("V")) : 0;
-  const std::string cp = "cp.async.cg.shared.global ";
-  if (v & 1) all(cp, "cp.async.cg.shared.global.L2::128B ", "");
-  if (v & 2) all(cp, "cp.async.cg.shared.global.L2::256B ", "");
-  if (v & 4) all(cp, "{ .reg .b64 pol; mov.b64 pol, 0x12F0000000000000; cp.async.cg.shared.global.L2::cache_hint ", ", pol; }");
-  if (v & 8) all(cp, "{ .reg .b64 pol; mov.b64 pol, 0x12F0000000000000; cp.async.cg.shared.global.L2::cache_hint.L2::128B ", ", pol; }");
-  const std::string bulk = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes ";
-  if (v & 16) all(bulk, "{ .reg .b64 pol; mov.b64 pol, 0x14F0000000000000; cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint ", ", pol; }");
-  for (std::size_t at = 0; (at = hack.find("pol; };", at)) != std::string::npos;) hack.replace(at, 7, "pol; }");
-  if (std::getenv("SHOW")) std::fputs(hack.c_str(), stderr);
   const absl::Status status =
       call("compiling PTX", driver_.cuModuleLoadDataEx, &module,
-           static_cast<const void*>(hack.c_str()), jit.count(), jit.options.data(), jit.values.data());
+           static_cast<const void*>(image.bytes.c_str()), jit.count(), jit.options.data(), jit.values.data());
   if (!status.ok()) return refusal(status, jit);
   log += jit.info();
   return Handle(module);

@@ -46,7 +46,8 @@ Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
 u32 narrowest_tile(GemmSchedule schedule, u32 m) {
   const GemmScheduleInfo takes = info(schedule);
   m = std::clamp(m, takes.least_tile_m, takes.most_tile_m);
-  return takes.tile_step ? (m + takes.tile_step - 1) / takes.tile_step * takes.tile_step : std::bit_ceil(m);
+  if (takes.tile_step) return (m + takes.tile_step - 1) / takes.tile_step * takes.tile_step;
+  return std::min(std::bit_ceil(m), takes.most_tile_m);
 }
 
 }  // namespace ptxgen

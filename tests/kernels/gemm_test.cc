@@ -136,12 +136,20 @@ TEST_CASE("matrix products by wgmma with tiles of every width, and rings that co
   const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 2}, {Format::kQ6_K, 3}, {Format::kQ8_0, 11}};
   for (const u32 tile_m : {8u, 16u, 24u, 32u, 40u, 56u, 64u, 72u, 104u, 128u, 136u, 200u, 256u}) {
     const auto& [format, blocks] = kShapes[seed % 3];
-    checked(format, blocks, tile_m < 64 ? 131 : 3, tile_m, tile_m + 5);
+    checked(format, blocks, tile_m <= 64 ? 131 : 3, tile_m, tile_m + 5);
   }
   // More chunks than there is room for twice: 4 stages of two chunks of q4_K, few of q8_0 and q6_K.
   checked(Format::kQ4_K, 17, 5, 8, 3);
   checked(Format::kQ8_0, 9 * 8 + 1, 5, 64, 3);
   checked(Format::kQ6_K, 7, 5, 256, 3);
+  // Sets of slabs, of which a width has as many as fit: 8 of a chunk, of half a chunk, 6 of one team, 4, 8 of
+  // a slab.
+  checked(Format::kQ4_K, 19, 5, 24, 3);
+  checked(Format::kQ8_0, 9 * 8 + 1, 5, 24, 3);
+  checked(Format::kQ4_K, 11, 5, 56, 3);
+  checked(Format::kQ4_K, 7, 5, 72, 3);
+  checked(Format::kQ3_K, 7, 5, 104, 3);
+  checked(Format::kQ6_K, 7, 5, 168, 3);
 }
 
 // The scales of random blocks differ so much that some row takes a second pass; those of a model do not.
@@ -200,7 +208,8 @@ TEST_CASE("matrix products of rows whose mins are much larger than their scales"
 TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gemm]") {
   for (const FormatInfo& format : kFormats) {
     for (u32 tile_m = 8; tile_m <= 256; tile_m += 8) {
-      for (const u32 k : {256u, 4096u, 4352u}) {
+      for (const u32 k : {256u, 4096u, 4352u, 4128u}) {
+        if (k % format.block_values != 0) continue;
         Gemm gemm =
             product(format.format, k / format.block_values, 40, {GemmSchedule::kWgmma, Activations::kF16});
         gemm.tile_m = tile_m;
@@ -221,7 +230,7 @@ TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]")
       {Format::kQ4_K, 1}, {Format::kQ4_K, 8}, {Format::kQ6_K, 5}, {Format::kQ8_0, 27}, {Format::kQ4_0, 3}};
   for (const auto& [format, blocks] : kShapes) {
     for (const u32 split : {2u, 3u, 4u, 7u, 8u}) {
-      for (const u32 tile_m : {8u, split == 2 ? 128u : 64u}) {
+      for (const u32 tile_m : {8u, split == 2 ? 128u : split == 3 ? 104u : 64u}) {
         Gemm gemm = product(format, blocks, tile_m == 8 ? 131 : 7, {GemmSchedule::kWgmma, Activations::kF16});
         gemm.tile_m = tile_m;
         gemm.split_k = split;

@@ -216,9 +216,18 @@ TEST_CASE("code with setmaxnreg is compiled as a whole, and kept by the driver",
   ok(cache.get(wide).status());
   CHECK(driver->calls("cuLinkCreate_v2") == 0);
   CHECK(cubins(driver) == 0);
-  ok(cache.get(narrow).status());
+  const auto kernel = take(cache.get(narrow));
   CHECK(driver->calls("cuLinkCreate_v2") == 1);
   CHECK(cubins(driver) == 1);
+  // What was linked before is no longer looked for.
+  StoredKernel linked = as_stored(cache, take(cache.get(wide)));
+  linked.image = take(cache.device().compile(kernel.generated().ptx));
+  CHECK(linked.image.kind == ImageKind::kCubin);
+  ok(CubinStore(CubinStoreOptions{}).keep(linked.key, linked.ptx, linked.image));
+  CHECK(cubins(driver) == 2);
+  KernelCache later(cache.device());
+  CHECK(take(later.get(wide)).origin() == KernelOrigin::kCompiled);
+  CHECK(take(later.get(narrow)).origin() == KernelOrigin::kDisk);
   ok(cache.store_status());
 }
 

@@ -64,9 +64,10 @@ Registers registers_of(const Geometry& s) {
   return {};
 }
 
-// The widest tile of two teams, for whose accumulators and weights 96 registers must do.
+// The widest tile of two teams, for whose accumulators and weights 96 registers must do, or nearly.
 u32 most_columns_of_teams(Format format) {
-  return format == Format::kQ5_K || format == Format::kQ6_K ? 32 : 64;
+  constexpr Format kInParts[] = {Format::kQ3_K, Format::kQ5_K, Format::kQ6_K};  // bits from two places
+  return std::find(std::begin(kInParts), std::end(kInParts), format) != std::end(kInParts) ? 32 : 64;
 }
 
 Geometry geometry_of(const Gemm& g) {
@@ -75,8 +76,9 @@ Geometry geometry_of(const Gemm& g) {
   s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
   s.slabs_in_set = s.columns > 128 ? 1 : s.columns > 32 ? 2 : 4;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
-  // As many slabs as measured best on an H200, and fewer where stages have many bytes. A set is always the
-  // same team's, like a stage: else one might take the phase before the last for its own.
+  // As many slabs as measured best on an H200, and for one team fewer where stages have many bytes: two stand
+  // still without. A set is always the same team's, like a stage: else one might take the phase before the
+  // last for its own.
   const u32 slab_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
   const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
   s.slab_sets = std::min(kMostSets, slab_bytes / s.set() / turn * turn);
@@ -89,7 +91,7 @@ Geometry geometry_of(const Gemm& g) {
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
   if (stages() < kFewestStages) s.chunks_in_stage = 1;
-  while (stages() < kFewestStages && s.slab_sets > kFewestStages * turn) s.slab_sets -= turn;
+  while (s.teams == 1 && stages() < kFewestStages && s.slab_sets > kFewestStages) --s.slab_sets;
   s.stage = kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch;
   s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
   s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
