@@ -84,6 +84,23 @@ TEST_CASE("every call has large buffers for itself, and all share the small ones
   CHECK(driver->calls("cuGraphLaunch") == 1 + 3);
 }
 
+TEST_CASE("kernels that are compared take turns on the same buffers", "[cli]") {
+  testing::FakeDriver driver;
+  const Device device = take(driver.open());
+  KernelCache cache(device);
+  const KernelType read = Read{.vectors = 1000}, other = Read{.vectors = 1000, .threads = 256};
+  const Workload workload = take(workload_of(device, read, {.calls = 5}));
+  const std::vector<CompiledKernel> kernels = {take(cache.get(read)), take(cache.get(other))};
+  CHECK(take(time_calls(kernels, device, workload, 3, false)).size() == 2);
+  const auto launches = driver->launches();
+  REQUIRE(launches.size() == 2 * 5);
+  for (std::size_t call = 0; call < 5; ++call) {
+    CHECK(address(launches[call], 0) == address(launches[5 + call], 0));
+    CHECK(launches[call].block_x != launches[5 + call].block_x);
+  }
+  CHECK(driver->calls("cuGraphLaunch") == 2 * (1 + 3));
+}
+
 TEST_CASE("calls that write much rotate their outputs", "[cli]") {
   testing::FakeDriver driver;
   const Device device = take(driver.open());

@@ -41,15 +41,12 @@ struct Options {
   bool plain = false, json = false;
 };
 
-// What one row is about.
+// What one row is about, or a row for each of several code generators.
 struct Case {
   FieldValues constants, scalars;
-  std::size_t generator = 0;  // which of those asked for
-  FieldValues more = {};      // scalars, and the code generator where there are several
 };
 
-absl::StatusOr<std::vector<Case>> cases(const Options& options,
-                                        const std::vector<KernelCacheOptions>& generators) {
+absl::StatusOr<std::vector<Case>> cases(const Options& options) {
   if (!options.kernel.family().ok()) return options.kernel.family().status();
   const KernelFamily& family = **options.kernel.family();
   const auto constants = combinations(family.name, family.fields, options.kernel.given(), options.shapes);
@@ -64,13 +61,7 @@ absl::StatusOr<std::vector<Case>> cases(const Options& options,
   }
   std::vector<Case> all;
   for (const FieldValues& c : *constants) {
-    for (const FieldValues& s : *scalars) {
-      for (std::size_t g = 0; g < generators.size(); ++g) {
-        all.push_back({c, s, g, s});
-        if (generators.size() > 1)
-          all.back().more.emplace_back("codegen", detail::field_text(generators[g].codegen));
-      }
-    }
+    for (const FieldValues& s : *scalars) all.push_back({c, s});
   }
   return all;
 }
@@ -81,7 +72,7 @@ std::string text_of(std::string_view name, const FieldValues& values) {
   return text;
 }
 
-// Measures rows; consecutive ones on equal arguments share their buffers.
+// Measures kernels; consecutive ones on equal arguments share their buffers.
 class Bench {
  public:
   Bench(const Device& device, const std::vector<KernelCacheOptions>& generators, const Options& options)
@@ -93,23 +84,46 @@ class Bench {
       caches_.push_back(std::make_unique<KernelCache>(device, generator));
   }
 
-  absl::StatusOr<BenchRow> row(const KernelType& kernel, const std::vector<u64>& values,
-                               std::size_t generator) {
-    const absl::StatusOr<CompiledKernel> compiled = caches_[generator]->get(kernel);
-    if (!compiled.ok()) return compiled.status();
-    if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
-    const bool dependent = !options_.plain && compiled->generated().waits_for_predecessor;
-    absl::StatusOr<BenchRow> row =
-        measure(*compiled, device_, *workload_, options_.timing.replays(), dependent);
-    if (!row.ok()) return row;
-    if (const Gemm* gemm = kernel.get_if<Gemm>()) row->operations = 2 * values.back() * gemm->n * gemm->k;
-    if (absl::Status s = add_ratios(*row); !s.ok()) return s;
-    return row;
+  // A row for each code generator that makes the kernel, which take turns; else why it does not.
+  std::vector<absl::StatusOr<BenchRow>> rows(const KernelType& kernel, const std::vector<u64>& values) {
+    std::vector<absl::StatusOr<CompiledKernel>> compiled;
+    std::vector<CompiledKernel> made;
+    for (const auto& cache : caches_) {
+      compiled.push_back(cache->get(kernel));
+      if (compiled.back().ok()) made.push_back(*compiled.back());
+    }
+    const absl::StatusOr<std::vector<BenchRow>> measured = measure_all(kernel, values, made);
+    std::vector<absl::StatusOr<BenchRow>> rows;
+    for (std::size_t i = 0, next = 0; i < compiled.size(); ++i) {
+      if (!compiled[i].ok()) {
+        rows.push_back(compiled[i].status());
+      } else if (!measured.ok()) {
+        rows.push_back(measured.status());
+      } else {
+        rows.push_back((*measured)[next++]);
+      }
+    }
+    return rows;
   }
 
   std::vector<BenchRow> floors() const { return floors_.rows(); }
 
  private:
+  absl::StatusOr<std::vector<BenchRow>> measure_all(const KernelType& kernel, const std::vector<u64>& values,
+                                                    const std::vector<CompiledKernel>& made) {
+    if (made.empty()) return std::vector<BenchRow>();
+    if (absl::Status s = prepare(kernel, values); !s.ok()) return s;
+    const bool dependent = !options_.plain && made[0].generated().waits_for_predecessor;
+    absl::StatusOr<std::vector<BenchRow>> rows =
+        measure(made, device_, *workload_, options_.timing.replays(), dependent);
+    if (!rows.ok()) return rows;
+    for (BenchRow& row : *rows) {
+      if (const Gemm* gemm = kernel.get_if<Gemm>()) row.operations = 2 * values.back() * gemm->n * gemm->k;
+      if (absl::Status s = add_ratios(row); !s.ok()) return s;
+    }
+    return rows;
+  }
+
   absl::Status prepare(const KernelType& kernel, const std::vector<u64>& values) {
     const auto operation = reference::operation_of(kernel, values);
     if (!operation.ok()) return operation.status();
@@ -148,14 +162,21 @@ class Bench {
   std::string key_;
 };
 
-absl::StatusOr<BenchRow> bench_case(const Options& options, const Case& c, Bench& bench) {
+// A row for each code generator.
+std::vector<absl::StatusOr<BenchRow>> bench_case(const Options& options, const Case& c,
+                                                 std::size_t generators, Bench& bench) {
+  const auto refused = [&](const absl::Status& status) {
+    return std::vector<absl::StatusOr<BenchRow>>(generators, status);
+  };
   const absl::StatusOr<KernelType> kernel = (*options.kernel.family())->make(c.constants);
-  if (!kernel.ok()) return kernel.status();
+  if (!kernel.ok()) return refused(kernel.status());
   const absl::StatusOr<std::vector<u64>> values = options.scalars.values(**kernel, c.scalars);
-  if (!values.ok()) return values.status();
-  absl::StatusOr<BenchRow> row = bench.row(*kernel, *values, c.generator);
-  if (row.ok()) row->kernel = text_of((*kernel)->text(), c.more);
-  return row;
+  if (!values.ok()) return refused(values.status());
+  std::vector<absl::StatusOr<BenchRow>> rows = bench.rows(*kernel, *values);
+  for (absl::StatusOr<BenchRow>& row : rows) {
+    if (row.ok()) row->kernel = (*kernel)->text();
+  }
+  return rows;
 }
 
 absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<Case>& all,
@@ -166,17 +187,23 @@ absl::StatusOr<BenchReport> report_on(const Options& options, const std::vector<
   absl::Status first_refusal;
   bool any = false;
   for (const Case& c : all) {
-    absl::StatusOr<BenchRow> row = bench_case(options, c, bench);
+    std::vector<absl::StatusOr<BenchRow>> rows = bench_case(options, c, generators.size(), bench);
     if (absl::Status s = device.health(); !s.ok()) return s;
-    any |= row.ok();
-    first_refusal.Update(row.status());
-    if (!row.ok()) {
-      row = BenchRow{.kernel = text_of(text_of((*options.kernel.family())->name, c.constants), c.more),
-                     .refused = std::string(row.status().message())};
+    for (std::size_t g = 0; g < rows.size(); ++g) {
+      absl::StatusOr<BenchRow>& row = rows[g];
+      any |= row.ok();
+      first_refusal.Update(row.status());
+      if (!row.ok()) {
+        row = BenchRow{.kernel = text_of((*options.kernel.family())->name, c.constants),
+                       .refused = std::string(row.status().message())};
+      }
+      FieldValues more = c.scalars;
+      if (generators.size() > 1) more.emplace_back("codegen", detail::field_text(generators[g].codegen));
+      row->kernel = text_of(row->kernel, more);
+      row->constants = c.constants;
+      row->constants.insert(row->constants.end(), more.begin(), more.end());
+      report.rows.push_back(*std::move(row));
     }
-    row->constants = c.constants;
-    row->constants.insert(row->constants.end(), c.more.begin(), c.more.end());
-    report.rows.push_back(*std::move(row));
   }
   if (!any) return first_refusal;
   report.floors = bench.floors();
@@ -189,7 +216,7 @@ absl::StatusOr<Outcome> bench(Options& options) {
     return measure_startup(options.startup, options.app, options.device, options.json);
   const absl::StatusOr<std::vector<KernelCacheOptions>> generators = options.cache.each();
   if (!generators.ok()) return generators.status();
-  const absl::StatusOr<std::vector<Case>> all = cases(options, *generators);
+  const absl::StatusOr<std::vector<Case>> all = cases(options);
   if (!all.ok()) return all.status();
   const absl::StatusOr<Device> device = options.device.open_cuda("timed");
   if (!device.ok()) return device.status();

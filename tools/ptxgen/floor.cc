@@ -37,22 +37,33 @@ absl::StatusOr<Workload> workload_of(const Device& device, const KernelType& ker
 
 }  // namespace
 
+absl::StatusOr<std::vector<BenchRow>> measure(absl::Span<const CompiledKernel> kernels, const Device& device,
+                                              const Workload& workload, u32 replays, bool dependent) {
+  const absl::StatusOr<std::vector<Timing>> times = time_calls(kernels, device, workload, replays, dependent);
+  if (!times.ok()) return times.status();
+  std::vector<BenchRow> rows;
+  for (const CompiledKernel& kernel : kernels) {
+    const LaunchShape shape = kernel.descriptor().launch_shape(workload.values(0));
+    const FunctionInfo& info = kernel.function().info();
+    const absl::StatusOr<u32> ctas =
+        kernel.function().max_ctas_per_sm(shape.block.count(), shape.dynamic_shared_bytes);
+    if (!ctas.ok()) return ctas.status();
+    rows.push_back({.kernel = kernel.descriptor().text(),
+                    .dependent = dependent,
+                    .calls = workload.calls(),
+                    .bytes = workload.bytes(),
+                    .time = (*times)[rows.size()],
+                    .footprint = {info.registers, info.static_shared_bytes, shape.dynamic_shared_bytes, *ctas,
+                                  info.local_bytes}});
+  }
+  return rows;
+}
+
 absl::StatusOr<BenchRow> measure(const CompiledKernel& kernel, const Device& device, const Workload& workload,
                                  u32 replays, bool dependent) {
-  const LaunchShape shape = kernel.descriptor().launch_shape(workload.values(0));
-  const FunctionInfo& info = kernel.function().info();
-  const absl::StatusOr<u32> ctas =
-      kernel.function().max_ctas_per_sm(shape.block.count(), shape.dynamic_shared_bytes);
-  if (!ctas.ok()) return ctas.status();
-  const absl::StatusOr<Timing> time = time_calls(kernel, device, workload, replays, dependent);
-  if (!time.ok()) return time.status();
-  return BenchRow{.kernel = kernel.descriptor().text(),
-                  .dependent = dependent,
-                  .calls = workload.calls(),
-                  .bytes = workload.bytes(),
-                  .time = *time,
-                  .footprint = {info.registers, info.static_shared_bytes, shape.dynamic_shared_bytes, *ctas,
-                                info.local_bytes}};
+  const auto rows = measure(absl::MakeConstSpan(&kernel, 1), device, workload, replays, dependent);
+  if (!rows.ok()) return rows.status();
+  return rows->front();
 }
 
 absl::StatusOr<Floors::Floor> Floors::measure_read(u64 bytes) {

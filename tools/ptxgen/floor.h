@@ -14,6 +14,9 @@ namespace ptxgen::tool {
 // Times a kernel on its workload. Which kernel and constants it is, and ratios, are the caller's to add.
 absl::StatusOr<BenchRow> measure(const CompiledKernel& kernel, const Device& device, const Workload& workload,
                                  u32 replays, bool dependent);
+// Several with the same arguments, in turns.
+absl::StatusOr<std::vector<BenchRow>> measure(absl::Span<const CompiledKernel> kernels, const Device& device,
+                                              const Workload& workload, u32 replays, bool dependent);
 
 class Floors {
  public:

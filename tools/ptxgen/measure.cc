@@ -92,35 +92,61 @@ absl::Status Workload::add_argument(const Device& device, const reference::Opera
   return stream.synchronize();
 }
 
-absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays, Record record) {
-  const absl::StatusOr<Graph> graph = graph_of(stream, calls, record);
-  if (!graph.ok()) return graph.status();
+absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::size_t graphs, u32 calls,
+                                                  u32 replays, RecordOf record) {
+  std::vector<Graph> recorded;
+  for (std::size_t g = 0; g < graphs; ++g) {
+    absl::StatusOr<Graph> graph = graph_of(stream, calls, [&](u32 call) { return record(g, call); });
+    if (!graph.ok()) return graph.status();
+    recorded.push_back(*std::move(graph));
+  }
   const Device device = stream.device();
   absl::StatusOr<Event> start = device.create_event(), end = device.create_event();
   if (!start.ok()) return start.status();
   if (!end.ok()) return end.status();
 
-  std::vector<double> microseconds;
+  std::vector<std::vector<double>> microseconds(graphs);
   for (u32 replay = 0; replay <= replays; ++replay) {
-    for (const absl::Status& status :
-         {start->record(stream), graph->launch(stream), end->record(stream), stream.synchronize()}) {
-      if (!status.ok()) return status;
+    for (std::size_t g = 0; g < graphs; ++g) {
+      for (const absl::Status& status :
+           {start->record(stream), recorded[g].launch(stream), end->record(stream), stream.synchronize()}) {
+        if (!status.ok()) return status;
+      }
+      absl::StatusOr<float> milliseconds = end->elapsed_ms_since(*start);
+      if (!milliseconds.ok()) return milliseconds.status();
+      if (replay > 0) microseconds[g].push_back(1e3 * *milliseconds / calls);
     }
-    absl::StatusOr<float> milliseconds = end->elapsed_ms_since(*start);
-    if (!milliseconds.ok()) return milliseconds.status();
-    if (replay > 0) microseconds.push_back(1e3 * *milliseconds / calls);
   }
-  std::sort(microseconds.begin(), microseconds.end());
-  return Timing{microseconds[microseconds.size() / 2], microseconds.front(), microseconds.back()};
+  std::vector<Timing> timings;
+  for (std::vector<double>& of_graph : microseconds) {
+    std::sort(of_graph.begin(), of_graph.end());
+    timings.push_back({of_graph[of_graph.size() / 2], of_graph.front(), of_graph.back()});
+  }
+  return timings;
+}
+
+absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays, Record record) {
+  const absl::StatusOr<std::vector<Timing>> timings =
+      time_in_turns(stream, 1, calls, replays, [&](std::size_t, u32 call) { return record(call); });
+  if (!timings.ok()) return timings.status();
+  return timings->front();
+}
+
+absl::StatusOr<std::vector<Timing>> time_calls(absl::Span<const CompiledKernel> kernels, const Device& device,
+                                               const Workload& workload, u32 replays, bool dependent) {
+  const absl::StatusOr<Stream> stream = device.create_stream();
+  if (!stream.ok()) return stream.status();
+  return time_in_turns(*stream, kernels.size(), workload.calls(), replays, [&](std::size_t kernel, u32 call) {
+    return kernels[kernel].launch(*stream, workload.values(call),
+                                  {.programmatic_dependent_launch = dependent});
+  });
 }
 
 absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
                                   const Workload& workload, u32 replays, bool dependent) {
-  const absl::StatusOr<Stream> stream = device.create_stream();
-  if (!stream.ok()) return stream.status();
-  return time_calls(*stream, workload.calls(), replays, [&](u32 call) {
-    return kernel.launch(*stream, workload.values(call), {.programmatic_dependent_launch = dependent});
-  });
+  const auto timings = time_calls(absl::MakeConstSpan(&kernel, 1), device, workload, replays, dependent);
+  if (!timings.ok()) return timings.status();
+  return timings->front();
 }
 
 }  // namespace ptxgen::tool

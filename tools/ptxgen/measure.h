@@ -5,6 +5,7 @@
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "ptxgen/kernel_cache.h"
 #include "src/reference/operation.h"
 
@@ -58,8 +59,17 @@ struct Timing {
 absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays,
                                   absl::FunctionRef<absl::Status(u32 call)> record);
 
+// The same of several graphs, which take turns at each replay: what changes meanwhile changes all their
+// times.
+using RecordOf = absl::FunctionRef<absl::Status(std::size_t graph, u32 call)>;
+absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::size_t graphs, u32 calls,
+                                                  u32 replays, RecordOf record);
+
 // One call of the kernel for each of the workload's sets. `dependent`: with programmatic dependent launch.
 absl::StatusOr<Timing> time_calls(const CompiledKernel& kernel, const Device& device,
                                   const Workload& workload, u32 replays, bool dependent);
+// Of each of several kernels with the same arguments, in turns.
+absl::StatusOr<std::vector<Timing>> time_calls(absl::Span<const CompiledKernel> kernels, const Device& device,
+                                               const Workload& workload, u32 replays, bool dependent);
 
 }  // namespace ptxgen::tool
