@@ -68,7 +68,7 @@ void build_dequant(KernelBuilder& k, const Dequant& d) {
     const auto place = F::template place<W>(part);
     const auto raw = F::template load<W>(weights + block, place);
     const formats::Part<W> decoded = F::decode(raw, place, formats::Packing::kExact);
-    const auto base = at<parts::Bytes<kStoreBytes>>(out + block) + place.base / W;
+    const auto base = at<parts::Bytes<kStoreBytes>>(out + block) + place.base.index() / W;
     for (u32 run = 0; run < F::kRuns; ++run) {
       store_run<W>(k, d.out_type, at<std::byte>(base + run * (F::kRunStride / W)),
                    values_of<F>(decoded, decoded.runs[run]));

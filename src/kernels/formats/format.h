@@ -11,7 +11,9 @@
 //   kMostScale   the largest |scale| that its bits can hold
 //   kMostMin     the same of min; both are 1 where there is none
 //   kHeader      the ranges of bytes that hold scales, for schedules that share their loads
-//   place<W>     what a thread that reads one part knows before it loads anything
+//   kFixed       the range in them that every part reads
+//   place<W>     what a thread that reads one part knows before it loads anything; with blocks of 256 values
+//                the part may be given as one of a chunk (index.h)
 //   load<W>      the part's bytes, from global or shared memory or with a shared header
 //   decode<W>    the integers and scales in them; no effects
 //
@@ -30,6 +32,7 @@
 #include <vector>
 
 #include "ptxgen/format.h"
+#include "src/kernels/formats/index.h"
 #include "src/kernels/parts/bytes.h"
 
 namespace ptxgen::formats {
@@ -113,12 +116,18 @@ std::array<Reg<u32>, N> map(const std::array<Reg<u32>, N>& words, F&& f) {
   (std::make_index_sequence<N>{});
 }
 
-// `count` bits of every byte, from bit `first` up: first + count <= 8.
-inline Reg<u32> bits_of_bytes(const Reg<u32>& word, u32 first, u32 count) {
-  return (first ? word >> first : word) & (0x01010101u * ((1u << count) - 1));
+// `count` bits of each of W bytes, from bit `first` up, at bit `to`: first + count and to + count <= 8. One
+// shift and one mask, which an assembler merges with what is put beside it.
+template <u32 W>
+Reg<u32> bits_of_bytes(const Reg<u32>& word, u32 first, u32 count, u32 to = 0) {
+  const Reg<u32> moved = first > to ? word >> (first - to) : first < to ? word << (to - first) : word;
+  if (W == 1 && first + count == 8 && to == 0) return moved;  // there is nothing above them
+  return moved & (0x01010101u * (((1u << count) - 1) << to));
 }
-inline Reg<u32> bits_of_bytes(const Reg<u32>& word, const Reg<u32>& first, u32 count) {
-  return (word >> first) & (0x01010101u * ((1u << count) - 1));
+// The same where `first` is known at run time: by rotating, so that no byte loses any of them.
+inline Reg<u32> bits_of_bytes(const Reg<u32>& word, const Reg<u32>& first, u32 count, u32 to = 0) {
+  const Reg<u32> moved = to ? shf_r_wrap(word, word, first - to) : word >> first;
+  return moved & (0x01010101u * (((1u << count) - 1) << to));
 }
 // Every byte's low nibble from `low`, its high one from `high`. Of and, and, or ptxas makes two instructions.
 inline Reg<u32> nibbles_of(const Reg<u32>& low, const Reg<u32>& high) {
@@ -126,8 +135,8 @@ inline Reg<u32> nibbles_of(const Reg<u32>& low, const Reg<u32>& high) {
   return lop3(low.kernel()->constant<u32>(0x0f0f0f0f), low, high, kChoose);
 }
 // The integers of run `run`, of a format whose runs lie in the bits of the same bytes.
-template <class F, std::size_t N>
-std::array<Reg<u32>, N> fields_of_bytes(const std::array<Reg<u32>, N>& words, u32 run, Packing packing) {
+template <class F, u32 W>
+Words<W> fields_of_bytes(const Words<W>& words, u32 run, Packing packing) {
   constexpr u32 kBits = F::kFieldBits;
   return map(words, [&](const Reg<u32>& word, u32) {
     switch (packing) {
@@ -135,13 +144,18 @@ std::array<Reg<u32>, N> fields_of_bytes(const std::array<Reg<u32>, N>& words, u3
       case Packing::kInPlace: return word & (0x01010101u * field_mask<F>(run));
       case Packing::kExact: break;
     }
-    return bits_of_bytes(word, kBits * run, kBits);
+    return bits_of_bytes<W>(word, kBits * run, kBits);
   });
 }
 
 // W bytes of a block's field at byte `Offset`, from byte index * Stride on.
+template <u32 W, std::size_t Offset, std::size_t Stride = W>
+Words<W> load_bytes(const parts::Realigned& block, const Index& index) {
+  static_assert(Offset % 4 == 0, "at the same place in a word");
+  return parts::load_realigned<W / 4>(block.at_index<4>(Offset / 4).template at_index<Stride>(index));
+}
 template <u32 W, std::size_t Offset, std::size_t Stride = W, Space S, class T, std::size_t Align>
-Words<W> load_bytes(const Ptr<S, T, Align>& block, const Reg<u32>& index) {
+Words<W> load_bytes(const Ptr<S, T, Align>& block, const Index& index) {
   const auto bytes = at<parts::Bytes<Stride>, Offset>(block) + index;
   if constexpr (W == 1) {
     return {cvt<u32>(parts::load(at<u8>(bytes)))};
@@ -150,14 +164,14 @@ Words<W> load_bytes(const Ptr<S, T, Align>& block, const Reg<u32>& index) {
   }
 }
 
-// What the header of a block holds: `Words` words at byte Offset, W bytes from index * W on, an f16, two that
-// lie side by side, and one of several s8.
+// What the header of a block holds: `Words` words at byte Offset, W bytes from index * W on, an f16, and the
+// first or second (0 or 1) s8 of a pair.
 template <u32 Count, std::size_t Offset, Space S, class T, std::size_t Align>
 std::array<Reg<u32>, Count> header_words(const Ptr<S, T, Align>& block) {
   return parts::load_words<Count>(at<std::byte, Offset>(block));
 }
 template <u32 W, std::size_t Offset, Space S, class T, std::size_t Align>
-Words<W> header_bytes(const Ptr<S, T, Align>& block, const Reg<u32>& index) {
+Words<W> header_bytes(const Ptr<S, T, Align>& block, const Index& index) {
   return load_bytes<W, Offset>(block, index);
 }
 template <std::size_t Offset, Space S, class T, std::size_t Align>
@@ -165,8 +179,21 @@ Reg<f16> header_f16(const Ptr<S, T, Align>& block) {
   return parts::load(at<f16, Offset>(block));
 }
 template <std::size_t Offset, Space S, class T, std::size_t Align>
-Reg<s8> header_s8(const Ptr<S, T, Align>& block, const Reg<u32>& index, u32 further) {
-  return parts::load(at<s8, Offset>(block) + index + further);
+Reg<s8> header_s8(const Ptr<S, T, Align>& block, const Index& pair, const Reg<u32>& second) {
+  return parts::load(at<s8, Offset>(block) + (pair * 2 + second));
+}
+// A block of which several fields of bytes are read that all begin at the same place in a word: what realigns
+// one realigns all.
+template <Space S, class T, std::size_t Align>
+auto realigned(const Ptr<S, T, Align>& block) {
+  if constexpr (S == Space::kShared && Align == 2) {
+    return parts::realign(block);
+  } else {
+    return block;
+  }
+}
+inline const parts::Realigned& realigned(const parts::Realigned& block) {
+  return block;
 }
 // The pointer to the quantised values.
 template <Space S, class T, std::size_t Align>

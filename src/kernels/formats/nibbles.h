@@ -30,13 +30,15 @@ struct Nibbles {
   static constexpr u32 kQh = L.m ? 4 : 2;
   static constexpr u32 kQs = kQh + (L.fifth_bit ? 4 : 0);
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, kQs}}};
+  static constexpr ByteRange kFixed = kHeader[0];
 
   struct Place {
-    Reg<u32> base, part;
+    Base base;
+    Reg<u32> part;
   };
   template <u32 W>
   static Place place(const Reg<u32>& part) {
-    return {part * W, part};
+    return {{{*part.kernel(), 0}, part * W}, part};
   }
 
   template <u32 W>
@@ -62,13 +64,13 @@ struct Nibbles {
     if (raw.m) part.m.emplace(cvt<f32>(*raw.m));
     for (const u32 half : {0u, 1u}) {
       [[maybe_unused]] const auto with_fifth_bit = [&](const Reg<u32>& word, u32 i) {
-        const Reg<u32> bits = *raw.qh >> (at.base + (16 * half + 4 * i));
-        return bits_of_bytes(word, 4 * half, 4) | parts::spread_bits(bits, 4);
+        const Reg<u32> bits = *raw.qh >> (at.base.in_block + (16 * half + 4 * i));
+        return bits_of_bytes<W>(word, 4 * half, 4) | parts::spread_bits(bits, 4);
       };
       if constexpr (L.fifth_bit) {
         part.runs.push_back({map(raw.qs, with_fifth_bit)});
       } else {
-        part.runs.push_back({fields_of_bytes<Nibbles>(raw.qs, half, packing)});
+        part.runs.push_back({fields_of_bytes<Nibbles, W>(raw.qs, half, packing)});
       }
     }
     return part;

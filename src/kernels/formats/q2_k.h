@@ -20,18 +20,19 @@ struct Q2_K {
   static constexpr f32 kMostScale = 15;
   static constexpr f32 kMostMin = 15;
   static constexpr std::array<ByteRange, 2> kHeader = {{{0, 16}, {80, 4}}};
+  static constexpr ByteRange kFixed = {80, 4};
 
   struct Place {
-    Reg<u32> base, part;
-    Reg<u32> half;    // of the block
+    Base base;
+    Index part;
+    Index half;       // of the block
     Reg<u32> second;  // 8 for the second sub-block of each run
   };
-  template <u32 W>
-  static Place place(const Reg<u32>& part) {
-    const Reg<u32> byte = part * W;
-    const Reg<u32> half = byte >> 5;
-    const Reg<u32> in_half = byte & 31u;
-    return {half * 128u + in_half, part, half, (in_half >> 4) * 8u};
+  template <u32 W, class... Part>
+  static Place place(const Part&... at) {
+    const ChunkPart part = chunk_part<W>(at...);
+    const Index& half = part.chunk;
+    return {{half * 4, part.in_chunk}, part.part, half, (part.in_chunk >> 4) * 8u};
   }
 
   template <u32 W>
@@ -54,9 +55,9 @@ struct Q2_K {
     Part<W> part{d, m, {}};
     for (u32 run = 0; run < kRuns; ++run) {
       const Reg<u32> scale_min = raw.scales[run / 2] >> at.second;  // in bytes 0 and 2
-      part.runs.push_back({fields_of_bytes<Q2_K>(raw.qs, run, packing),
-                           small_byte(bits_of_bytes(scale_min, 0, 4), 2 * (run % 2)),
-                           small_byte(bits_of_bytes(scale_min, 4, 4), 2 * (run % 2))});
+      part.runs.push_back({fields_of_bytes<Q2_K, W>(raw.qs, run, packing),
+                           small_byte(bits_of_bytes<4>(scale_min, 0, 4), 2 * (run % 2)),
+                           small_byte(bits_of_bytes<4>(scale_min, 4, 4), 2 * (run % 2))});
     }
     return part;
   }

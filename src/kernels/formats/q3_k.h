@@ -23,18 +23,23 @@ struct Q3_K {
   static constexpr f32 kMostScale = 32;
   static constexpr f32 kMostMin = 1;
   static constexpr std::array<ByteRange, 1> kHeader = {{{96, 14}}};
+  static constexpr ByteRange kFixed = kHeader[0];
 
   struct Place {
-    Reg<u32> base, part;
+    Base base;
+    Index part;
     Reg<u32> hmask_part, first_run;  // run 0 of the part, of the block's eight
     Reg<u32> second;                 // 8 for the second sub-block of each run
   };
-  template <u32 W>
-  static Place place(const Reg<u32>& part) {
-    const Reg<u32> byte = part * W;
-    const Reg<u32> half = byte >> 5;
-    const Reg<u32> in_half = byte & 31u;
-    return {half * 128u + in_half, part, in_half / W, half * 4u, (in_half >> 4) * 8u};
+  template <u32 W, class... Part>
+  static Place place(const Part&... at) {
+    const ChunkPart part = chunk_part<W>(at...);
+    const Index& half = part.chunk;
+    return {{half * 4, part.in_chunk},
+            part.part,
+            part.in_chunk / W,
+            (half * 4).value(),
+            (part.in_chunk >> 4) * 8u};
   }
 
   template <u32 W>
@@ -47,8 +52,9 @@ struct Q3_K {
   static Raw<W> load(const Block& block, const Place& at) {
     const Reg<f16> d = header_f16<108>(block);
     const auto scales = header_words<3, 96>(block);
-    const auto qs = load_bytes<W, 32>(quants_of(block), at.part);
-    const auto hmask = load_bytes<W, 0>(quants_of(block), at.hmask_part);
+    const auto quants = realigned(quants_of(block));
+    const auto qs = load_bytes<W, 32>(quants, at.part);
+    const auto hmask = load_bytes<W, 0>(quants, at.hmask_part);
     return {d, scales, qs, hmask};
   }
 
@@ -57,13 +63,13 @@ struct Q3_K {
     // The scales of runs 2 i and 2 i + 1 of the half in bytes 0 and 2.
     const auto scales_of = [&](u32 i) {
       const Reg<u32> low = bits_of_bytes(raw.scales[i], at.first_run, 4);
-      return (low | bits_of_bytes(raw.scales[2], at.first_run + 2 * i, 2) << 4) >> at.second;
+      return (low | bits_of_bytes(raw.scales[2], at.first_run + 2 * i, 2, 4)) >> at.second;
     };
     const std::array<Reg<u32>, 2> scales = {scales_of(0), scales_of(1)};
     Part<W> part{cvt<f32>(raw.d), {}, {}};
     for (u32 run = 0; run < kRuns; ++run) {
       const auto q = map(raw.qs, [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 2 * run, 2) | bits_of_bytes(raw.hmask[i], at.first_run + run, 1) << 2;
+        return bits_of_bytes<W>(word, 2 * run, 2) | bits_of_bytes(raw.hmask[i], at.first_run + run, 1, 2);
       });
       part.runs.push_back({q, small_byte(scales[run / 2], 2 * (run % 2), 32)});
     }

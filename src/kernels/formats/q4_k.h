@@ -20,16 +20,17 @@ struct Q4_K {
   static constexpr f32 kMostScale = 63;
   static constexpr f32 kMostMin = 63;
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, 16}}};
+  static constexpr ByteRange kFixed = kHeader[0];
 
   struct Place {
-    Reg<u32> base, part;
+    Base base;
+    Index part;
     KScalesPlace scales;
   };
-  template <u32 W>
-  static Place place(const Reg<u32>& part) {
-    const Reg<u32> byte = part * W;
-    const Reg<u32> chunk = byte >> 5;
-    return {chunk * 64u + (byte & 31u), part, place_k_scales(chunk)};
+  template <u32 W, class... Part>
+  static Place place(const Part&... at) {
+    const ChunkPart part = chunk_part<W>(at...);
+    return {{part.chunk * 2, part.in_chunk}, part.part, place_k_scales(part.chunk.value())};
   }
 
   template <u32 W>
@@ -50,7 +51,7 @@ struct Q4_K {
     Part<W> part{d, m, {}};
     for (u32 half = 0; half < kRuns; ++half) {
       part.runs.push_back(
-          {fields_of_bytes<Q4_K>(raw.qs, half, packing), scales.scale[half], scales.min[half]});
+          {fields_of_bytes<Q4_K, W>(raw.qs, half, packing), scales.scale[half], scales.min[half]});
     }
     return part;
   }

@@ -20,18 +20,19 @@ struct Q5_K {
   static constexpr f32 kMostScale = 63;
   static constexpr f32 kMostMin = 63;
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, 16}}};
+  static constexpr ByteRange kFixed = kHeader[0];
 
   struct Place {
-    Reg<u32> base, part;
+    Base base;
+    Index part;
     Reg<u32> qh_part, sub_block;  // where in qh, and which bit of it
     KScalesPlace scales;
   };
-  template <u32 W>
-  static Place place(const Reg<u32>& part) {
-    const Reg<u32> byte = part * W;
-    const Reg<u32> chunk = byte >> 5;
-    const Reg<u32> in_chunk = byte & 31u;
-    return {chunk * 64u + in_chunk, part, in_chunk / W, chunk * 2u, place_k_scales(chunk)};
+  template <u32 W, class... Part>
+  static Place place(const Part&... at) {
+    const ChunkPart part = chunk_part<W>(at...);
+    const Reg<u32> chunk = part.chunk.value();
+    return {{part.chunk * 2, part.in_chunk}, part.part, part.in_chunk / W, chunk * 2u, place_k_scales(chunk)};
   }
 
   template <u32 W>
@@ -54,7 +55,7 @@ struct Q5_K {
     Part<W> part{d, m, {}};
     for (u32 half = 0; half < kRuns; ++half) {
       const auto q = map(raw.qs, [&](const Reg<u32>& word, u32 i) {
-        return bits_of_bytes(word, 4 * half, 4) | bits_of_bytes(raw.qh[i], at.sub_block + half, 1) << 4;
+        return bits_of_bytes<W>(word, 4 * half, 4) | bits_of_bytes(raw.qh[i], at.sub_block + half, 1, 4);
       });
       part.runs.push_back({q, scales.scale[half], scales.min[half]});
     }

@@ -23,18 +23,24 @@ struct Q6_K {
   static constexpr f32 kMostScale = 128;
   static constexpr f32 kMostMin = 1;
   static constexpr std::array<ByteRange, 1> kHeader = {{{192, 18}}};
+  static constexpr ByteRange kFixed = {208, 2};
 
   struct Place {
-    Reg<u32> base, part;
-    Reg<u32> low_part;   // of ql
-    Reg<u32> sub_block;  // of run 0
+    Base base;
+    Index part;
+    Index low_part;    // of ql
+    Index sub_blocks;  // of run 0, a pair
+    Reg<u32> second;   // 1 in the second of them
   };
-  template <u32 W>
-  static Place place(const Reg<u32>& part) {
-    const Reg<u32> byte = part * W;  // of the 64 bytes of qh
-    const Reg<u32> half = byte >> 5;
-    const Reg<u32> in_half = byte & 31u;
-    return {half * 128u + in_half, part, half * (64 / W) + in_half / W, half * 8u + (in_half >> 4)};
+  template <u32 W, class... Part>
+  static Place place(const Part&... at) {
+    const ChunkPart part = chunk_part<W>(at...);
+    const Index& half = part.chunk;  // of the 64 bytes of qh
+    return {{half * 4, part.in_chunk},
+            part.part,
+            half * (64 / W) + part.in_chunk / W,
+            half * 4,
+            part.in_chunk >> 4};
   }
 
   template <u32 W>
@@ -47,13 +53,14 @@ struct Q6_K {
   template <u32 W, class Block>
   static Raw<W> load(const Block& block, const Place& at) {
     const Reg<f16> d = header_f16<208>(block);
-    const auto ql0 = load_bytes<W, 0>(quants_of(block), at.low_part);
-    const auto ql1 = load_bytes<W, 32>(quants_of(block), at.low_part);
-    const auto qh = load_bytes<W, 128>(quants_of(block), at.part);
-    const auto s0 = header_s8<192>(block, at.sub_block, 0);
-    const auto s1 = header_s8<192>(block, at.sub_block, 2);
-    const auto s2 = header_s8<192>(block, at.sub_block, 4);
-    const auto s3 = header_s8<192>(block, at.sub_block, 6);
+    const auto quants = realigned(quants_of(block));
+    const auto ql0 = load_bytes<W, 0>(quants, at.low_part);
+    const auto ql1 = load_bytes<W, 32>(quants, at.low_part);
+    const auto qh = load_bytes<W, 128>(quants, at.part);
+    const auto s0 = header_s8<192>(block, at.sub_blocks, at.second);
+    const auto s1 = header_s8<192>(block, at.sub_blocks + 1u, at.second);
+    const auto s2 = header_s8<192>(block, at.sub_blocks + 2u, at.second);
+    const auto s3 = header_s8<192>(block, at.sub_blocks + 3u, at.second);
     return {d, {ql0, ql1}, qh, {s0, s1, s2, s3}};
   }
 

@@ -18,13 +18,15 @@ struct Q8_0 {
   static constexpr f32 kMostScale = 1;
   static constexpr f32 kMostMin = 1;
   static constexpr std::array<ByteRange, 1> kHeader = {{{0, 2}}};
+  static constexpr ByteRange kFixed = kHeader[0];
 
   struct Place {
-    Reg<u32> base, part;
+    Base base;
+    Reg<u32> part;
   };
   template <u32 W>
   static Place place(const Reg<u32>& part) {
-    return {part * W, part};
+    return {{{*part.kernel(), 0}, part * W}, part};
   }
 
   template <u32 W>

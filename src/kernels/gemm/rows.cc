@@ -2,6 +2,7 @@
 // chunk of k at a time, and all threads of a warp read the same of them; each decodes its own weights, once
 // for all.
 
+#include "src/kernels/formats/held_header.h"
 #include "src/kernels/formats/with_format.h"
 #include "src/kernels/gemm/schedules.h"
 #include "src/kernels/parts/add_part.h"
@@ -19,11 +20,13 @@ constexpr u32 kCtasPerSm =
     4;  // so 128 registers a thread; left to itself ptxas aims at more CTAs, and spills
 constexpr u32 kChunkValues = 512;
 constexpr u32 kDefaultRows = 8;
+constexpr u32 kStagedBlock = 48;  // bytes of 32 int8 activations, whose q begins at a multiple of 16
 
-// The bytes of a part: of int8, so much that a run lies under one scale.
+// The bytes of a part: of f32 as many as registers have room for, since a thread keeps their values for all
+// its rows of a; of int8, so much that a run lies under one scale.
 template <class F>
 constexpr u32 width(bool int8) {
-  if (!int8) return 8;
+  if (!int8) return F::kRuns == 4 ? 8 : 16;
   return F::kRuns == 4 || F::kRunStride == 16 ? 16 : 32;
 }
 
@@ -32,8 +35,8 @@ class RowsKernel {
   static constexpr u32 W = width<F>(Int8);
   static constexpr FormatInfo kInfo = info(F::kFormat);
   // A piece of staged activations that a pointer counts in: a block of int8, or 16 bytes of f32.
-  using Unit = Bytes<Int8 ? sizeof(BlockQ8_1) : 16>;
-  static constexpr std::size_t kUnitAlign = Int8 ? 4 : 16;
+  using Unit = Bytes<Int8 ? kStagedBlock : 16>;
+  static constexpr std::size_t kUnitAlign = 16;
   static constexpr u32 kUnitValues = Int8 ? 32 : 4;
 
  public:
@@ -129,9 +132,11 @@ class RowsKernel {
             at<Bytes<sizeof(BlockQ8_1)>>(a_) + row * u64{g_.k / 32} + chunk * (kChunkValues / 32);
         const auto words = at<u32>(assume_aligned<4>(blocks));
         const auto target = at<u32>(staged_row(i));
-        k_.for_(k_.tid_x(), values / 32 * (sizeof(BlockQ8_1) / 4), kThreads, [&](const Reg<u32>& word) {
+        constexpr u32 kWords = sizeof(BlockQ8_1) / 4, kGap = (kStagedBlock - sizeof(BlockQ8_1)) / 4;
+        k_.for_(k_.tid_x(), values / 32 * kWords, kThreads, [&](const Reg<u32>& word) {
           const Reg<u32> value = ld_global(words + word);
-          st_shared(assume_aligned<4>(target) + word, value);
+          const Reg<u32> gaps = (word + (kWords - 1)) / kWords;  // before it
+          st_shared(assume_aligned<4>(target) + (word + gaps * kGap), value);
         });
         return;
       }
@@ -146,9 +151,10 @@ class RowsKernel {
 
   template <class Block>
   void add_block(const Block& weights, const Reg<u32>& block, std::vector<Var<f32>>& sums) const {
+    const formats::HeldHeader<F, Block> held(weights);  // as many sectors as a part: no neighbour shares them
     k_.for_(0u, formats::parts_per_block<F>(W), 1, [&](const Reg<u32>& part) {
       const auto place = F::template place<W>(part);
-      const auto raw = F::template load<W>(weights, place);
+      const auto raw = F::template load<W>(held, place);
       const formats::Part<W> decoded = F::decode(raw, place, formats::Packing::kExact);
       for (u32 i = 0; i < rows_; ++i) {
         // Else ptxas loads the activations of all rows first, for which there are not registers enough.
@@ -187,7 +193,7 @@ class RowsKernel {
 Shape row_shape(const Gemm& g) {
   const u32 rows = g.tile_m ? g.tile_m : kDefaultRows;
   const u32 row_bytes =
-      g.schedule == GemmSchedule::kDp4a ? kChunkValues / 32 * sizeof(BlockQ8_1) : kChunkValues * 4;
+      g.schedule == GemmSchedule::kDp4a ? kChunkValues / 32 * kStagedBlock : kChunkValues * 4;
   return {rows, kThreads, kThreads, u64{rows} * row_bytes};
 }
 

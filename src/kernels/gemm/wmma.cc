@@ -109,7 +109,7 @@ class WmmaKernel {
           weights_ + row_of_n * u64{g_.k / kInfo.block_values} + (chunk * kChunkBlocks + block), place);
       const formats::Part<kWidth> part = F::decode(raw, place, formats::Packing::kInPlace);
       const HalfScales<F> scales(k_, part);
-      const auto target = w_tile_ + (row * kPitch + block * kInfo.block_values + place.base);
+      const auto target = w_tile_ + (row * kPitch + block * kInfo.block_values + place.base.index().value());
       for (u32 run = 0; run < F::kRuns; ++run) {
         for (u32 word = 0; word < kWidth / 4; ++word) {
           const auto four = scales.four(run, part.runs[run].q[word]);

@@ -20,16 +20,38 @@ using parts::Bytes;
 
 constexpr u32 kChunkValues = 4096;  // of x, in shared memory
 constexpr u32 kQ8_1Bytes = sizeof(BlockQ8_1);
-// What registers leave room for: 64 or more a thread. Left to itself ptxas aims at more threads, and spills.
-// Every SM holds as many (CUDA C++ Programming Guide, technical specifications per compute capability).
-constexpr u32 kThreadsPerSm = 1024, kCtasPerSm = 16;
+// Threads of an SM for which registers suffice, 64, 40 or 32 a thread. The more, the more latency they hide;
+// but left to itself ptxas aims at still more, and spills, or at fewer.
+template <class F, u32 W>
+constexpr u32 kThreadsPerSm = W == 1                   ? 1024
+                              : W == 4 && F::kRuns < 4 ? 2048
+                                                       : 1536;
+constexpr u32 kCtasPerSm = 16;  // every SM holds as many, and some more
 
 // ---- The walk along a row
+
+// A pointer that moves on from turn to turn of a loop: an addition at the end, where the loads of the next
+// turn do not wait for it.
+template <class P>
+class Walking {
+ public:
+  explicit Walking(const P& begin)
+      : address_(begin.kernel(), Reg<typename P::Index>(begin.kernel(), begin.base())),
+        offset_(begin.offset()) {}
+
+  P pointer() const { return {address_.kernel(), Reg<typename P::Index>(address_).id(), offset_}; }
+  void advance(u32 bytes) { address_ = address_ + bytes; }
+
+ private:
+  Var<typename P::Index> address_;
+  s64 offset_;
+};
 
 template <class F, u32 W>
 class RowWalk {
   static constexpr u32 kParts = formats::parts_per_block<F>(W);
   static constexpr u32 kSpanParts = std::max(32u, kParts);
+  static constexpr u32 kSharing = std::min(32u, kParts);  // lanes to a block
   static constexpr u32 kBlockValues = info(F::kFormat).block_values;
 
  public:
@@ -37,33 +59,46 @@ class RowWalk {
 
   RowWalk(KernelBuilder& k, const RowPlan& plan, const Reg<u32>& lane, const Reg<u32>& first_span)
       : k_(k), plan_(plan), lane_(lane), first_span_(first_span) {
-    for (u32 part = 0; part < kSpanParts; part += 32)
-      places_.push_back(F::template place<W>((lane + part) % kParts));
+    if constexpr (kParts > 32) {  // of a byte each
+      for (u32 chunk = 0; chunk < kParts / 32; ++chunk) places_.push_back(F::template place<W>(lane, chunk));
+    } else {
+      places_.push_back(F::template place<W>(lane % kParts));
+    }
+    if (plan.shared_headers) header_.emplace(lane % kSharing, lane / kSharing * kSharing);
   }
 
   // Adds the blocks [first, first + count) of the row; x begins with the first one's activations.
   template <class X>
   void add(const formats::BlockPtr<F::kFormat>& row, u32 first, u32 count, const X& x, Var<f32>& acc) const {
     const u32 spans = count / kSpanBlocks, rest = count % kSpanBlocks;
-    k_.for_(first_span_, spans, plan_.warps_per_row, [&](const Reg<u32>& span) {
-      const Reg<u32> block = span * kSpanBlocks + lane_ / kParts;
-      acc = add_span(row + block + first, x, block, acc);
-    });
+    const Reg<u32> own =
+        kSpanBlocks == 1 ? first_span_ : first_span_ * kSpanBlocks + lane_ / kParts;  // its first block
+    if (spans == plan_.warps_per_row) {
+      acc = add_span(row + own + first, x_of_block(x, own), acc);
+    } else {
+      Walking at_block(row + own + first);
+      Walking at_x(x_of_block(x, own));
+      const u32 blocks = kSpanBlocks * plan_.warps_per_row;
+      k_.for_(first_span_, spans, plan_.warps_per_row, [&](const Reg<u32>&) {
+        acc = add_span(at_block.pointer(), at_x.pointer(), acc);
+        at_block.advance(blocks * info(F::kFormat).block_bytes);
+        at_x.advance(blocks * (plan_.int8 ? kBlockValues / 32 * kQ8_1Bytes : kBlockValues * 4));
+      });
+    }
     if (rest == 0) return;
     // A last span that is not full: lanes past the end take its last block, and add nothing.
     k_.if_(first_span_ == spans % plan_.warps_per_row, [&] {
       const Reg<u32> wanted = lane_ / kParts;
       const Reg<u32> block = (min)(wanted, rest - 1) + spans * kSpanBlocks;
       const Reg<f32> before = acc;
-      const Reg<f32> after = add_span(row + block + first, x, block, before);
+      const Reg<f32> after = add_span(row + block + first, x_of_block(x, block), before);
       acc = selp(after, before, wanted < rest);
     });
   }
 
  private:
   template <class Block, class X>
-  Reg<f32> add_span(const Block& block, const X& x, const Reg<u32>& index, Reg<f32> acc) const {
-    const auto activations = x_of_block(x, index);
+  Reg<f32> add_span(const Block& block, const X& activations, Reg<f32> acc) const {
     const auto add_parts = [&](const auto& source) {
       for (const auto& place : places_) {
         const auto raw = F::template load<W>(source, place);
@@ -72,8 +107,7 @@ class RowWalk {
       }
     };
     if (plan_.shared_headers) {
-      constexpr u32 kSharing = std::min(32u, kParts);
-      add_parts(formats::SharedHeader<F, Block>(block, lane_ % kSharing, lane_ / kSharing * kSharing));
+      add_parts(formats::SharedHeader<F, Block>(block, *header_));
     } else {
       add_parts(block);
     }
@@ -81,18 +115,19 @@ class RowWalk {
   }
 
   template <Space S>
-  static auto x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) {
+  static Ptr<S, const f32, 16> x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) {
     return at<const f32>(at<Bytes<kBlockValues * 4>>(x) + block);
   }
   template <Space S>
-  static auto x_of_block(const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x, const Reg<u32>& block) {
+  static Ptr<S, const Bytes<kQ8_1Bytes>, 4> x_of_block(const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x,
+                                                       const Reg<u32>& block) {
     return x + block * (kBlockValues / 32);
   }
-
   KernelBuilder& k_;
   const RowPlan plan_;
   const Reg<u32> lane_, first_span_;
   std::vector<typename F::Place> places_;
+  std::optional<formats::HeaderLane<F>> header_;
 };
 
 // ---- The kernel
@@ -101,7 +136,8 @@ template <class F, u32 W>
 void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
   const u32 blocks = gemv.k / info(F::kFormat).block_values;
   k.maxntid(plan.threads());
-  k.minnctapersm(std::clamp(kThreadsPerSm / plan.threads(), 1u, kCtasPerSm));
+  const u32 threads_per_sm = std::min(kThreadsPerSm<F, W>, limits(k.target()).threads_per_sm());
+  k.minnctapersm(std::clamp(threads_per_sm / plan.threads(), 1u, kCtasPerSm));
   const Reg<u32> lane = k.tid_x() & 31u;
   const Reg<u32> warp = k.tid_x() >> 5;
   const Reg<u32> row = k.ctaid_x() * plan.rows_per_cta + warp / plan.warps_per_row;

@@ -194,7 +194,8 @@ class JobKernel {
                          part / kBlockParts<F> * kBlockBytes, F::template place<W>(part % kBlockParts<F>)};
     parts::Ring::Cursor at_stage = ring_.cursor();
     // The first tile mostly arrives while the kernel before still runs: it waits for that one's end decoded.
-    const std::vector<Part> first = take_tile(share, k_.constant<u32>(0), at_stage);
+    const std::vector<Part> first =
+        take_tile(share, k_.constant<u32>(0), at_stage, g_.tile_rows <= g_.least_rows);
 
     activations_.stage();
     std::vector<std::vector<parts::Int8Run<W>>> x;
@@ -203,21 +204,23 @@ class JobKernel {
     // Every CTA has `least` tiles, some have one more.
     const u32 least = g_.tiles(g_.least_rows), together = tiles_together(),
               whole = least / together * together;
-    const auto add_tiles = [&](const Reg<u32>& tile, u32 count, std::vector<Part> taken) {
+    // Those that end before tile `end`, `count` of them.
+    const auto add_tiles = [&](const Reg<u32>& tile, u32 count, u32 end, std::vector<Part> taken) {
       std::vector<Reg<f32>> sums;  // of [tile][set][matrix][m]
       for (u32 i = 0; i < count; ++i) {
-        if (taken.empty()) taken = take_tile(share, tile + i, at_stage);
+        if (taken.empty()) taken = take_tile(share, tile + i, at_stage, end * g_.tile_rows <= g_.least_rows);
         add_products(taken, x, sums);
         taken.clear();
       }
       leave_sums(share, tile, sums);
     };
-    add_tiles(k_.constant<u32>(0), together, first);
+    const u32 most = g_.tiles(g_.most_rows);
+    add_tiles(k_.constant<u32>(0), together, together, first);
     if (whole > together) {
-      k_.for_(together, whole, together, [&](const Reg<u32>& tile) { add_tiles(tile, together, {}); });
+      k_.for_(together, whole, together, [&](const Reg<u32>& tile) { add_tiles(tile, together, whole, {}); });
     }
-    if (whole < g_.tiles(g_.most_rows)) {
-      k_.for_(whole, tiles(), 1, [&](const Reg<u32>& tile) { add_tiles(tile, 1, {}); });
+    if (whole < most) {
+      k_.for_(whole, tiles(), 1, [&](const Reg<u32>& tile) { add_tiles(tile, 1, most, {}); });
     }
   }
 
@@ -231,13 +234,14 @@ class JobKernel {
     return all ? least : (std::min)({2u, least, (std::max)(most, 1u)});
   }
 
-  // Waits for a tile, and lets go of it.
-  std::vector<Part> take_tile(const Share& share, const Reg<u32>& tile, parts::Ring::Cursor& at_stage) const {
+  // Waits for a tile, and lets go of it. `full`: it has all the rows that a tile may have.
+  std::vector<Part> take_tile(const Share& share, const Reg<u32>& tile, parts::Ring::Cursor& at_stage,
+                              bool full) const {
     ring_.wait_full(at_stage);
     std::vector<Raw> raw;
     for (u32 set = 0; set < s_.plan.rows; ++set) {
       for (u32 matrix = 0; matrix < job_.matrices; ++matrix)
-        raw.push_back(load_row(at_stage, tile, share.first_row + set * g_.sets, matrix, share));
+        raw.push_back(load_row(at_stage, tile, share.first_row + set * g_.sets, matrix, share, full));
     }
     ring_.release(at_stage, lane_);
     at_stage.advance();
@@ -270,9 +274,9 @@ class JobKernel {
   }
 
   Raw load_row(const parts::Ring::Cursor& at_stage, const Reg<u32>& tile, const Reg<u32>& wanted, u32 matrix,
-               const Share& share) const {
+               const Share& share, bool full) const {
     // Rows past the CTA's last are that one again; their sums are not kept.
-    const Reg<u32> row = (min)(wanted, (min)(rows_ - tile * g_.tile_rows, g_.tile_rows) - 1u);
+    const Reg<u32> row = full ? wanted : (min)(wanted, (min)(rows_ - tile * g_.tile_rows, g_.tile_rows) - 1u);
     const Reg<u32> offset = row * g_.row_bytes + share.block_offset;
     const auto stage = ring_.stage(at_stage.stage()) + matrix * g_.matrix_bytes;
     using Block = formats::BlockPtr<F::kFormat, Space::kShared>;

@@ -24,12 +24,13 @@ std::vector<Reg<f32>> load_floats(const X& x) {
 
 // acc + the part's values times the block's activations, which begin at x.
 template <class F, u32 W, Space S>
-Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base, const Ptr<S, const f32, 16>& x,
+Reg<f32> add_part(const formats::Part<W>& part, const formats::Base& base, const Ptr<S, const f32, 16>& x,
                   Reg<f32> acc) {
   constexpr u32 kStep = W == 1 ? 1 : 4;  // values in an element of the pointer
   for (u32 r = 0; r < F::kRuns; ++r) {
     const formats::Run<W>& run = part.runs[r];
-    const auto values = load_floats<W>(at<Bytes<4 * kStep>>(x) + base / kStep + r * F::kRunStride / kStep);
+    const auto values =
+        load_floats<W>(at<Bytes<4 * kStep>>(x) + base.index() / kStep + r * F::kRunStride / kStep);
     std::optional<Reg<f32>> product, sum;
     for (u32 i = 0; i < W; ++i) {
       const Reg<f32> q = integer_to_f32(run.q[i / 4], i % 4, F::kBias, F::kSigned);
@@ -43,15 +44,15 @@ Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base, const Ptr<
 }
 
 // The same with int8 activations. A run lies within one of their blocks.
-template <class F, u32 W, Space S>
-Reg<f32> add_part(const formats::Part<W>& part, const Reg<u32>& base,
-                  const Ptr<S, const Bytes<sizeof(BlockQ8_1)>, 4>& x, Reg<f32> acc) {
+template <class F, u32 W, Space S, std::size_t N, std::size_t Align>
+Reg<f32> add_part(const formats::Part<W>& part, const formats::Base& base,
+                  const Ptr<S, const Bytes<N>, Align>& x, Reg<f32> acc) {
   for (u32 r = 0; r < F::kRuns; ++r) {
     const u32 offset = r * F::kRunStride;
-    const auto block = x + (base >> 5) + offset / 32;
+    const auto block = x + base.block + offset / 32;
     const Reg<f32> d = d_of(load(at<u32>(block)));
-    const auto q =
-        load_words<W / 4>(at<std::byte>(at<Bytes<4>, 4>(block) + ((base & 31u) >> 2) + offset % 32 / 4));
+    const auto q = load_words<W / 4>(
+        at<std::byte>(at<Bytes<W>, kQOffset<N>>(block) + base.in_block / W + offset % 32 / W));
     const Reg<s32> sum = sum_of_bytes(q);
     const Int8Run<W> run = {q, d, cvt_rn<f32>(sum) * d, start_of<F>(sum, 1)};
     acc = add_product<F, W>(part, part.runs[r], run, acc);

@@ -42,38 +42,53 @@ auto load_v4(const SharedPtr<T, Align>& p) {
   return ld_shared_v4(p);
 }
 
-namespace detail {
+// Bytes at a 2-byte alignment in shared memory, as the words around them, which overlap, and a byte
+// permutation that the address chooses. At odd halves these are one word more than there are of the bytes;
+// else the last one is read twice, so that no word is read that has none of them.
+struct Realigned {
+  SharedPtr<const u32> first, last;  // the words in which one word of the bytes begins and ends
+  Reg<u32> select;
 
-// Words of 2-byte alignment in shared memory: the words around them, which overlap, and a byte permutation
-// that the address chooses. At odd halves these are one word more than asked for; else the last one is read
-// twice, so that no word is read that has none of the bytes.
-template <u32 Words, class T>
-std::array<Reg<u32>, Words> load_realigned(const SharedPtr<T, 2>& p) {
+  // `index` times `Stride` bytes further on.
+  template <std::size_t Stride, class Index>
+  Realigned at_index(const Index& index) const {
+    static_assert(Stride % 4 == 0, "at the same place in a word");
+    const auto moved = [&](const SharedPtr<const u32>& p) {
+      return assume_aligned<4>(at<u32>(at<Bytes<Stride>>(p) + index));
+    };
+    return {moved(first), moved(last), select};
+  }
+};
+// Offsets that differ by whole words share all but the loads.
+template <class T>
+Realigned realign(const SharedPtr<T, 2>& p) {
   KernelBuilder& k = *p.kernel();
-  // What two loads have in common, ptxas computes once: all but the whole words of the offset.
-  const s64 rest = p.offset() & 3, whole = p.offset() - rest;
+  const s64 in_word = p.offset() & 3;
   const Reg<u32> base(&k, p.base());
-  const Reg<u32> address = rest ? base + static_cast<u32>(rest) : base;
-  const Reg<u32> select = selp(k.constant<u32>(0x5432), k.constant<u32>(0x3210), (address & 2u) != 0u);
-  const Reg<u32> aligned = address & ~3u;
-  const SharedPtr<const u32> words(&k, aligned.id(), whole);
+  const Reg<u32> address = in_word ? base + static_cast<u32>(in_word) : base;
+  const auto word_of = [&](const Reg<u32>& byte) {
+    const Reg<u32> word = byte & ~3u;
+    return SharedPtr<const u32>(&k, word.id(), p.offset() - in_word);
+  };
+  return {word_of(address), word_of(address + 2u),
+          selp(k.constant<u32>(0x5432), k.constant<u32>(0x3210), (address & 2u) != 0u)};
+}
+template <u32 Words>
+std::array<Reg<u32>, Words> load_realigned(const Realigned& bytes) {
   std::vector<Reg<u32>> raw;
-  for (u32 i = 0; i < Words; ++i) raw.push_back(ld_shared(words + i));
-  const Reg<u32> last = (address + (4 * Words - 2)) & ~3u;
-  raw.push_back(ld_shared(SharedPtr<const u32>(&k, last.id(), whole)));
+  for (u32 i = 0; i < Words; ++i) raw.push_back(ld_shared(bytes.first + i));
+  raw.push_back(ld_shared(bytes.last + (Words - 1)));
   return [&]<std::size_t... I>(std::index_sequence<I...>) {
-    return std::array<Reg<u32>, Words>{prmt(raw[I], raw[I + 1], select)...};
+    return std::array<Reg<u32>, Words>{prmt(raw[I], raw[I + 1], bytes.select)...};
   }
   (std::make_index_sequence<Words>{});
 }
-
-}  // namespace detail
 
 // `Words` 32-bit words at p, in the widest loads that its alignment allows.
 template <u32 Words, Space S, class T, std::size_t Align>
 std::array<Reg<u32>, Words> load_words(const Ptr<S, T, Align>& p) {
   static_assert(Align >= 2, "ggml blocks are at least 2-byte aligned");
-  if constexpr (S == Space::kShared && Align == 2 && Words > 1) return detail::load_realigned<Words>(p);
+  if constexpr (S == Space::kShared && Align == 2 && Words > 1) return load_realigned<Words>(realign(p));
   constexpr u32 kWords = Align >= 16 && Words % 4 == 0 ? 4 : Align >= 8 && Words % 2 == 0 ? 2 : 1;
   std::vector<Reg<u32>> words;
   const auto vector = [&]<u32 I>(std::integral_constant<u32, I>) {

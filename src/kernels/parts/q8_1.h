@@ -7,8 +7,10 @@
 
 namespace ptxgen::parts {
 
-template <Space S, class T = const Bytes<sizeof(BlockQ8_1)>>
-using Q8_1Ptr = Ptr<S, T, alignof(u32)>;
+// A block of int8 activations has N bytes: a word with d and the sum, and the last 32 are q. BlockQ8_1 is the
+// shortest.
+template <std::size_t N>
+inline constexpr std::size_t kQOffset = N - 32;
 
 // ---- Quantising: four neighbouring lanes hold the 32 values of a block, 8 each.
 
@@ -68,9 +70,9 @@ inline Reg<s32> sum_over_lanes(const Reg<s32>& value, u32 lanes) {
 }
 
 // Stores what lane `part` (0..3) of a block holds; lane 0 stores d and the sum.
-template <Space S>
+template <Space S, std::size_t N, std::size_t Align>
 void store(KernelBuilder& k, const Quantized& values, const Reg<s32>& sum,
-           const Q8_1Ptr<S, Bytes<sizeof(BlockQ8_1)>>& block, const Reg<u32>& part) {
+           const Ptr<S, Bytes<N>, Align>& block, const Reg<u32>& part) {
   const auto put = [](const auto& p, const auto& value) {
     if constexpr (S == Space::kGlobal) {
       st_global(p, value);
@@ -78,7 +80,7 @@ void store(KernelBuilder& k, const Quantized& values, const Reg<s32>& sum,
       st_shared(p, value);
     }
   };
-  const auto q = at<u32, 4>(block) + part * 2u;
+  const auto q = at<u32, kQOffset<N>>(block) + part * 2u;
   put(q, values.q[0]);
   put(q + 1, values.q[1]);
   k.if_(part == 0u, [&] { put(at<u32>(block), prmt(values.d, bitcast<u32>(sum), 0x5410)); });

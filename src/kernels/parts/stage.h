@@ -24,9 +24,9 @@ inline std::array<Reg<f32>, 8> load_eight(const GlobalPtr<const f32, 16>& x, con
 }
 
 // Four neighbouring lanes write a block, those for which it counts. By whole warps.
-inline void stage_eight(KernelBuilder& k, const std::array<Reg<f32>, 8>& x,
-                        const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, const Reg<u32>& unit,
-                        const std::optional<Pred>& counts = {}) {
+template <std::size_t N, std::size_t Align>
+void stage_eight(KernelBuilder& k, const std::array<Reg<f32>, 8>& x, const SharedPtr<Bytes<N>, Align>& staged,
+                 const Reg<u32>& unit, const std::optional<Pred>& counts = {}) {
   const Quantized quantized = quantize(x);
   const Reg<s32> sum = sum_over_lanes(sum_of_bytes(quantized.q), 4);
   const auto put = [&] { store(k, quantized, sum, staged + (unit >> 2), unit & 3u); };
@@ -34,11 +34,14 @@ inline void stage_eight(KernelBuilder& k, const std::array<Reg<f32>, 8>& x,
   k.if_(*counts, put);
 }
 
-inline void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x,
-                       const SharedPtr<Bytes<sizeof(BlockQ8_1)>, 4>& staged, u32 values, u32 threads) {
+template <std::size_t N, std::size_t Align>
+void stage_q8_1(KernelBuilder& k, const GlobalPtr<const f32, 16>& x, const SharedPtr<Bytes<N>, Align>& staged,
+                u32 values, u32 threads) {
   // Whole warps stay together for the shuffles; lanes past the end repeat the last 8 values.
   const u32 units = values / 8;
-  k.for_(k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
+  const bool whole_warps = units % 32 == 0;
+  k.for_(whole_warps ? k.tid_x() : k.tid_x() & ~31u, units, threads, [&](const Reg<u32>& first) {
+    if (whole_warps) return stage_eight(k, load_eight(x, first), staged, first);
     const Reg<u32> wanted = first + (k.tid_x() & 31u);
     const Reg<u32> unit = (min)(wanted, units - 1);
     const std::array<Reg<f32>, 8> eight = load_eight(x, unit);
