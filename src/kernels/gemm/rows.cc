@@ -164,7 +164,7 @@ class RowsKernel {
         if constexpr (Int8) {
           sums[i] = parts::add_part<F, W>(decoded, place.base, x, sums[i]);
         } else {
-          sums[i] = parts::add_part<F, W>(decoded, place.base, at<f32>(x), sums[i]);
+          sums[i] = parts::add_part<F, W>(decoded, place.base.index(), at<f32>(x), sums[i]);
         }
       }
     });

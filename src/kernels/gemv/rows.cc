@@ -102,8 +102,8 @@ class RowWalk {
     const auto add_parts = [&](const auto& source) {
       for (const auto& place : places_) {
         const auto raw = F::template load<W>(source, place);
-        acc = parts::add_part<F, W>(F::decode(raw, place, formats::Packing::kExact), place.base, activations,
-                                    acc);
+        acc = parts::add_part<F, W>(F::decode(raw, place, formats::Packing::kExact),
+                                    from_lane(place.base, activations), activations, acc);
       }
     };
     if (plan_.shared_headers) {
@@ -114,15 +114,30 @@ class RowWalk {
     return acc;
   }
 
+  // The activations of a block from the lane's on: what its parts have in common is in the pointer, and
+  // from_lane() is the rest.
   template <Space S>
-  static Ptr<S, const f32, 16> x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) {
-    return at<const f32>(at<Bytes<kBlockValues * 4>>(x) + block);
+  auto x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) const {
+    constexpr u32 kStep = W == 1 ? 1 : 4;
+    const auto of_block = at<Bytes<kBlockValues * 4>>(x) + block;
+    return at<f32>(at<Bytes<4 * kStep>>(of_block) + *places_[0].base.index().varying() / kStep);
+  }
+  template <Space S, std::size_t Align>
+  formats::Index from_lane(const formats::Base& base, const Ptr<S, const f32, Align>&) const {
+    return {k_, base.index().constant()};
   }
   template <Space S>
-  static Ptr<S, const Bytes<kQ8_1Bytes>, 4> x_of_block(const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x,
-                                                       const Reg<u32>& block) {
-    return x + block * (kBlockValues / 32);
+  Ptr<S, const Bytes<kQ8_1Bytes>, 4> x_of_block(const Ptr<S, const Bytes<kQ8_1Bytes>, 4>& x,
+                                                const Reg<u32>& block) const {
+    const auto of_block = x + block * (kBlockValues / 32);
+    const auto& lanes = places_[0].base.block.varying();
+    return lanes ? of_block + *lanes : of_block;
   }
+  template <Space S>
+  formats::Base from_lane(const formats::Base& base, const Ptr<S, const Bytes<kQ8_1Bytes>, 4>&) const {
+    return {{k_, base.block.constant()}, base.in_block};
+  }
+
   KernelBuilder& k_;
   const RowPlan plan_;
   const Reg<u32> lane_, first_span_;

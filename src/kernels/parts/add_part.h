@@ -22,15 +22,20 @@ std::vector<Reg<f32>> load_floats(const X& x) {
   return values;
 }
 
-// acc + the part's values times the block's activations, which begin at x.
-template <class F, u32 W, Space S>
-Reg<f32> add_part(const formats::Part<W>& part, const formats::Base& base, const Ptr<S, const f32, 16>& x,
+// acc + the part's values times the block's activations, which begin at x; `base` is the first one's.
+template <class F, u32 W, Space S, std::size_t Align>
+Reg<f32> add_part(const formats::Part<W>& part, const formats::Index& base, const Ptr<S, const f32, Align>& x,
                   Reg<f32> acc) {
   constexpr u32 kStep = W == 1 ? 1 : 4;  // values in an element of the pointer
+  const auto load = [&](u32 r) {
+    return load_floats<W>(at<Bytes<4 * kStep>>(x) + base / kStep + r * F::kRunStride / kStep);
+  };
+  // Of short runs all are loaded before the first is used: there are registers enough.
+  std::vector<std::vector<Reg<f32>>> loaded;
+  for (u32 r = 0; W <= 4 && r < F::kRuns; ++r) loaded.push_back(load(r));
   for (u32 r = 0; r < F::kRuns; ++r) {
     const formats::Run<W>& run = part.runs[r];
-    const auto values =
-        load_floats<W>(at<Bytes<4 * kStep>>(x) + base.index() / kStep + r * F::kRunStride / kStep);
+    const auto values = loaded.empty() ? load(r) : loaded[r];
     std::optional<Reg<f32>> product, sum;
     for (u32 i = 0; i < W; ++i) {
       const Reg<f32> q = integer_to_f32(run.q[i / 4], i % 4, F::kBias, F::kSigned);
