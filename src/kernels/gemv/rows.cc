@@ -20,12 +20,14 @@ using parts::Bytes;
 
 constexpr u32 kChunkValues = 4096;  // of x, in shared memory
 constexpr u32 kQ8_1Bytes = sizeof(BlockQ8_1);
-// Threads of an SM for which registers suffice, 64, 40 or 32 a thread. The more, the more latency they hide;
-// but left to itself ptxas aims at still more, and spills, or at fewer.
+// Threads of an SM for which registers suffice, 64, 48, 40 or 32 a thread. The more, the more latency they
+// hide; but left to itself ptxas aims at still more, and spills, or at fewer.
+template <class F>
+constexpr u32 kThreadsOfWords = F::kRuns<4 ? 2048 : F::kMostMin> 1 ? 1280 : 1536;
 template <class F, u32 W>
-constexpr u32 kThreadsPerSm = W == 1                   ? 1024
-                              : W == 4 && F::kRuns < 4 ? 2048
-                                                       : 1536;
+constexpr u32 kThreadsPerSm = W == 1   ? 1024
+                              : W == 4 ? kThreadsOfWords<F>
+                                       : 1536;
 constexpr u32 kCtasPerSm = 16;  // every SM holds as many, and some more
 
 // ---- The walk along a row
