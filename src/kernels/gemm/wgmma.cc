@@ -64,10 +64,15 @@ Registers registers_of(const Geometry& s) {
   return {};
 }
 
-// The widest tile of two teams, for whose accumulators and weights 96 registers must do, or nearly.
+// The widest tile of two teams, for whose accumulators and weights 96 registers must do.
 u32 most_columns_of_teams(Format format) {
-  constexpr Format kInParts[] = {Format::kQ3_K, Format::kQ5_K, Format::kQ6_K};  // bits from two places
-  return std::find(std::begin(kInParts), std::end(kInParts), format) != std::end(kInParts) ? 32 : 64;
+  switch (format) {
+    case Format::kQ3_K:
+    case Format::kQ5_K:
+    case Format::kQ6_K: return 32;  // whose bits come from two places
+    case Format::kQ4_K: return 48;
+    default: return 64;
+  }
 }
 
 Geometry geometry_of(const Gemm& g) {
