@@ -385,7 +385,7 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
   CHECK_THAT(spoilt(both, "$1" + one), Catch::Matchers::Contains("may not have begun to run"));
   CHECK_THAT(spoilt(both, one + "$1"), Catch::Matchers::Contains("before they exit"));
   // Consumers put their sums where activations of others are still to come, of which a chunk has two sets.
-  gemm.tile_m = 64;
+  gemm.tile_m = 48;
   CHECK_THAT(spoilt("bar\\.sync 1, 512;", ""),
              Catch::Matchers::Contains("is still to write; wait for it first"));
 }
