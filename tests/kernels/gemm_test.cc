@@ -384,10 +384,17 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
                     one = "barrier.cluster.arrive;\n  barrier.cluster.wait;";
   CHECK_THAT(spoilt(both, "$1" + one), Catch::Matchers::Contains("may not have begun to run"));
   CHECK_THAT(spoilt(both, one + "$1"), Catch::Matchers::Contains("before they exit"));
-  // Consumers put their sums where activations of others are still to come, of which a chunk has two sets.
+  // Consumers put their sums where others still multiply activations, of which a chunk has two sets; the
+  // first team reads those of the second before they are there.
   gemm.tile_m = 48;
-  CHECK_THAT(spoilt("bar\\.sync 1, 512;", ""),
-             Catch::Matchers::Contains("is still to write; wait for it first"));
+  const std::string sums = "bar.sync 1, 512;", twice = "bar\\.sync 1, 512;([^]*)bar\\.sync 1, 512;";
+  const auto races_with = [&](const std::string& instruction, const std::string& by) {
+    const std::string found = spoilt(twice, by);
+    CHECK_THAT(found, Catch::Matchers::Contains("race in shared memory"));
+    CHECK_THAT(found, Catch::Matchers::Contains("`" + instruction));
+  };
+  races_with("wgmma.mma_async", "$1" + sums);
+  races_with("ld.shared.f32", sums + "$1");
 }
 
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
