@@ -47,8 +47,9 @@ bool is_one_of(Activations type, std::initializer_list<Activations> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// Tiles of schedule mma. A CTA of one takes at least `alone`, and an SM that has many a tile every `busy`: us
-// of q4_K and k = 4096 on an H200. Of narrower tiles, for fewer rows of a, both shrink with them.
+// Tiles of schedule mma. An SM takes `alone` for one and 4 more for each further one at least, and `busy` for
+// each where it has many: us of q4_K and k = 4096 on an H200. Of narrower tiles, for fewer rows of a, all of
+// these shrink with them.
 struct MmaTile {
   u32 tile_m, tile_n, alone, busy;
   u64 time(u64 tiles_of_sm) const { return std::max(alone + 4 * (tiles_of_sm - 1), busy * tiles_of_sm); }

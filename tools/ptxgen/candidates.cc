@@ -134,11 +134,12 @@ std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& b
   for (const GemmVariant& base : on_device) {
     wanted.push_back(base);
     if (base.path != GemmPath::kFused) continue;
-    const GemmScheduleInfo takes = info(base.schedule);
+    // Powers of two, and what holds all rows; none where there is nothing to choose.
     const u32 widest = narrowest_tile(base.schedule, shape.m);
-    // Powers of two, and what holds all rows.
-    for (u32 tile_m = takes.least_tile_m; tile_m > 0 && tile_m <= widest;
-         tile_m = tile_m == widest ? widest + 1 : std::min(2 * tile_m, widest)) {
+    std::vector<u32> tiles;
+    for (u32 tile_m = info(base.schedule).least_tile_m; tile_m < widest; tile_m *= 2) tiles.push_back(tile_m);
+    if (widest > 0) tiles.push_back(widest);
+    for (const u32 tile_m : tiles) {
       for (const u32 tile_n : {0u, 32u, 64u, 128u}) {
         if ((tile_n != 0) != (base.tile_n != 0)) continue;  // only some schedules have a width
         for (const u32 split_k : {0u, 2u, 3u, 4u, 8u})

@@ -84,20 +84,21 @@ Geometry geometry_of(const Gemm& g) {
   // As many slabs as measured best on an H200, and for one team fewer where stages have many bytes: two stand
   // still without. A set is always the same team's, like a stage: else one might take the phase before the
   // last for its own.
-  const u32 slab_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
+  const u32 wanted_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
   const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
-  s.slab_sets = std::min(kMostSets, slab_bytes / s.set() / turn * turn);
+  s.slab_sets = std::min(kMostSets, wanted_bytes / s.set() / turn * turn);
+  const auto stage_bytes = [&] { return kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch; };
   const auto stages = [&] {
     constexpr u32 kBarrierBytes = 512;  // of the rings, and more
     const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes -
                      s.columns * sizeof(f32) - s.slab_bytes();
-    return room / (kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch);
+    return room / stage_bytes();
   };
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
   if (stages() < kFewestStages) s.chunks_in_stage = 1;
   while (s.teams == 1 && stages() < kFewestStages && s.slab_sets > kFewestStages) --s.slab_sets;
-  s.stage = kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch;
+  s.stage = stage_bytes();
   s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
   s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
   s.split = std::max(g.split_k, 1u);
