@@ -109,6 +109,13 @@ TEST_CASE("the table has a line for each row and floor, refusals with their reas
   CHECK(has(lines(copies.text())[2], " 1.500 "));
   CHECK_FALSE(has(lines(copies.text())[1], "refused"));
 
+  BenchReport packs = one_size();
+  CHECK_FALSE(has(lines(packs.text())[1], "code from"));
+  packs.rows[1].origin = KernelOrigin::kPack;
+  CHECK(has(lines(packs.text())[1], "code from"));
+  CHECK(has(lines(packs.text())[2], " compiled"));
+  CHECK(has(lines(packs.text())[3], " pack"));
+
   BenchReport products = one_size();
   CHECK_FALSE(has(lines(products.text())[1], "TFLOP/s"));
   products.rows[0].operations = 2ull * 512 * 4096 * 4096;

@@ -1,8 +1,11 @@
 // ptxgen bench from the command line, on a driver that only pretends.
+#include "ptxgen/pack.h"
 #include "tests/cli/child.h"
 #include "tests/support/catch.h"
+#include "tests/support/status.h"
 #include "tests/support/xml.h"
 
+using namespace ptxgen;
 using namespace ptxgen::testing;
 using nlohmann::json;
 
@@ -68,6 +71,44 @@ TEST_CASE("bench prints a table and writes a plot", "[cli]") {
   const auto svg = parse_xml(read_file(command.folder() / "plot.svg").value_or(""));
   REQUIRE(svg);
   CHECK((*svg)[0].name == "svg");
+}
+
+TEST_CASE("bench takes the code of both generators out of one pack, and says where code is from",
+          "[cli][llvm]") {
+  OnFakeDriver command;
+  const std::string list = (command.folder() / "list").string();
+  const std::string path = (command.folder() / "both.ptxpack").string();
+  REQUIRE(write_file(list, "q4k_dequant k=256 n=8\n"));
+  command.run_json({"pack", "--list", list, "--codegen", "direct,llvm", "--target", "sm_80", "-o", path});
+  command.environment["PTXGEN_LLVM_LIBRARY"] = "/nonexistent/libLLVM.so";
+  std::vector<StoredKernel> direct, by_llvm;
+  const Pack pack = take(Pack::open(path));
+  for (std::size_t i = 0; i < pack.size(); ++i) {
+    StoredKernel kernel = take(pack.entry(i));
+    // The fake driver loads only what it could have made.
+    if (kernel.image.kind == ImageKind::kCubin)
+      kernel.image.bytes =
+          "\x7f"
+          "ELF of the fake for 8.0\n" +
+          kernel.ptx + '\0';
+    (kernel.key.codegen == "direct" ? direct : by_llvm).push_back(std::move(kernel));
+  }
+  const auto rows = [&](const std::vector<StoredKernel>& kernels) {
+    REQUIRE(write_file(path, make_pack(kernels)));
+    return command.run_json(
+        bench({"--k", "256", "--n", "8", "--codegen", "direct,llvm", "--pack", path}))["rows"];
+  };
+  const json none = rows(direct);
+  CHECK(none[0]["origin"] == "pack");
+  CHECK(none[1]["refused"].get<std::string>().find("LLVM could not be opened") != std::string::npos);
+  const json half = rows(by_llvm);
+  CHECK(half[0]["origin"] == "compiled");
+  CHECK(half[1]["origin"] == "pack");
+  by_llvm.insert(by_llvm.end(), direct.begin(), direct.end());
+  const json both = rows(by_llvm);
+  for (const json& row : both) CHECK(row["origin"] == "pack");
+  CHECK(both[0]["constants"]["codegen"] == "direct");
+  CHECK(both[1]["constants"]["codegen"] == "llvm");
 }
 
 TEST_CASE("bench is refused when nothing is left to measure, or the plot cannot be written", "[cli]") {

@@ -118,21 +118,43 @@ TEST_CASE("a pack of LLVM's work is used where there is no LLVM", "[cli][llvm]")
   Command command;
   const std::string list = in_folder(command, "list"), output = in_folder(command, "llvm.ptxpack");
   REQUIRE(write_file(list, kList));
-  const json report = command.run_json(
-      {"pack", "--list", list, "--codegen", "llvm", "--target", "sm_90a", "-o", output});
+  const json report =
+      command.run_json({"pack", "--list", list, "--codegen", "llvm", "--target", "sm_90a", "-o", output});
   CHECK(report["entries"].size() == 6);  // of each kernel PTX and cubin
   CHECK(command.run_json({"cache", "verify", output})["good"] == 6);
   command.environment["PTXGEN_LLVM_LIBRARY"] = "/nonexistent/libLLVM.so";
   command.environment["PTXGEN_EMULATOR_TARGET"] = "sm_90a";
-  const std::vector<std::string> verify = {"verify", "--kernel", "q6k_dequant", "--k",      "256",
-                                           "--n",    "7",        "--codegen",   "llvm",     "--device",
-                                           "emulator"};
+  const std::vector<std::string> verify = {"verify", "--kernel",  "q6k_dequant", "--k",      "256",     "--n",
+                                           "7",      "--codegen", "llvm",        "--device", "emulator"};
   CHECK(contains(refusal(command, verify), "LLVM could not be opened"));
   std::vector<std::string> packed = verify;
   packed.insert(packed.end(), {"--pack", output});
   CHECK(command.run(packed).exit_status == 0);
   packed.back() = list;
   CHECK(contains(refusal(command, packed), "is no pack"));
+}
+
+TEST_CASE("a pack has the work of several code generators", "[cli][llvm]") {
+  const Command command;
+  const std::string list = in_folder(command, "list"), output = in_folder(command, "both.ptxpack");
+  REQUIRE(write_file(list, "copy vectors=5\nq8_0_gemm k=256 n=64 schedule=wgmma a_type=f16\n"));
+  const Command::Arguments arguments = {"pack",     "--list", list, "--codegen", "direct,llvm",
+                                        "--target", "sm_90a", "-o", output};
+  const json entries = command.run_json(arguments)["entries"];
+  std::vector<std::string> made;
+  for (const json& row : entries) {
+    const std::string kernel = row["kernel"], codegen = row["codegen"], kind = row["kind"];
+    made.push_back(
+        str_cat(kernel.substr(0, kernel.find(' ')), " ", codegen.substr(0, codegen.find(' ')), " ", kind));
+  }
+  CHECK(made == std::vector<std::string>{"copy direct cubin", "copy llvm PTX", "copy llvm cubin",
+                                         "q8_0_gemm direct cubin", "q8_0_gemm llvm none"});
+  CHECK(contains(entries[4]["detail"].get<std::string>(), "is not for the code generator llvm"));
+  CHECK(take(Pack::open(output)).size() == 4);
+  CHECK(contains(command.run(arguments).out, "codegen"));
+  Command::Arguments twice = arguments;
+  twice[4] = "llvm,llvm";
+  CHECK(contains(refusal(command, twice), "--codegen gives llvm twice"));
 }
 
 TEST_CASE("a pack has the kernels of a model", "[cli]") {

@@ -24,7 +24,7 @@ Json to_json(const FieldValues& values) {
   return object;
 }
 
-Table empty_table(bool copies, bool operations, bool refusals) {
+Table empty_table(bool copies, bool operations, bool packs, bool refusals) {
   return Table({{"kernel", "kernel"},
                 {"constants", ""},
                 {"launch", "launch"},
@@ -43,6 +43,7 @@ Table empty_table(bool copies, bool operations, bool refusals) {
                 {"ctas_per_sm", "CTAs/SM"},
                 {"local_bytes", "spilled"},
                 {"calls", "calls"},
+                {"origin", packs ? "code from" : ""},
                 {"refused", refusals ? "refused because" : ""}});
 }
 
@@ -54,24 +55,39 @@ void add_row(Table& table, const BenchRow& row) {
     return table.add(std::move(cells));
   }
   const Footprint& made = row.footprint;
-  table.add({row.kernel, to_json(row.constants), launch_of(row), rounded(row.time.median, 2),
-             rounded(row.time.fastest, 2), rounded(row.time.slowest, 2), row.bytes,
-             rounded(row.gigabytes_per_second(), 0), rounded(row.teraflops(), 1),
-             rounded(row.over_read_dependent, 3), rounded(row.over_read, 3), rounded(row.over_copy, 3),
-             made.registers, made.static_shared_bytes, made.dynamic_shared_bytes, made.ctas_per_sm,
-             made.local_bytes, row.calls, Json()});
+  table.add({row.kernel,
+             to_json(row.constants),
+             launch_of(row),
+             rounded(row.time.median, 2),
+             rounded(row.time.fastest, 2),
+             rounded(row.time.slowest, 2),
+             row.bytes,
+             rounded(row.gigabytes_per_second(), 0),
+             rounded(row.teraflops(), 1),
+             rounded(row.over_read_dependent, 3),
+             rounded(row.over_read, 3),
+             rounded(row.over_copy, 3),
+             made.registers,
+             made.static_shared_bytes,
+             made.dynamic_shared_bytes,
+             made.ctas_per_sm,
+             made.local_bytes,
+             row.calls,
+             Cell(detail::field_text(row.origin)),
+             Json()});
 }
 
 }  // namespace
 
 Table table_of(const std::vector<BenchRow>& rows, const std::vector<BenchRow>& more) {
-  bool copies = false, operations = false, refusals = false;
+  bool copies = false, operations = false, packs = false, refusals = false;
   for (const BenchRow& row : rows) {
     copies |= row.over_copy.has_value();
     operations |= row.operations != 0;
+    packs |= row.origin == KernelOrigin::kPack;
     refusals |= !row.refused.empty();
   }
-  Table table = empty_table(copies, operations, refusals);
+  Table table = empty_table(copies, operations, packs, refusals);
   for (const BenchRow& row : rows) add_row(table, row);
   for (const BenchRow& row : more) add_row(table, row);
   return table;

@@ -31,6 +31,7 @@ struct BenchRow {
   u64 operations = 0;          // of a matrix product: two for each pair that is multiplied and added
   Timing time = {};
   Footprint footprint = {};
+  KernelOrigin origin = KernelOrigin::kCompiled;
   // The time over that of kernels which only read as many bytes, launched plainly and dependently, and of a
   // copy of as many.
   std::optional<double> over_read = {}, over_read_dependent = {}, over_copy = {};

@@ -54,7 +54,8 @@ absl::StatusOr<std::vector<BenchRow>> measure(absl::Span<const CompiledKernel> k
                     .bytes = workload.bytes(),
                     .time = (*times)[rows.size()],
                     .footprint = {info.registers, info.static_shared_bytes, shape.dynamic_shared_bytes, *ctas,
-                                  info.local_bytes}});
+                                  info.local_bytes},
+                    .origin = kernel.origin()});
   }
   return rows;
 }

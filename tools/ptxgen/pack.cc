@@ -18,7 +18,7 @@ namespace ptxgen::tool {
 namespace {
 
 struct Options {
-  explicit Options(CLI::App& app) : list(app), codegen(app) {
+  explicit Options(CLI::App& app) : list(app), codegen(app, true) {
     app.add_option("--target", targets, "the GPUs to compile for, as sm_90a,sm_89")->type_name("LIST");
     app.add_option("--sm-count", sm_count,
                    str_cat("with --gguf: SMs of those GPUs, by which products are planned; default: ",
@@ -42,6 +42,7 @@ struct Options {
 struct Job {
   KernelType kernel;
   DeviceProperties device;
+  Codegen codegen;
   absl::StatusOr<std::vector<StoredKernel>> made = absl::UnknownError("");
   bool refused = false;  // the target cannot run it; else a failure is a fault
 };
@@ -101,15 +102,15 @@ absl::Status assemble(const Job& job, const Ptxas& ptxas, StoredKernel& stored) 
   return absl::OkStatus();
 }
 
-absl::Status make(Job& job, Codegen codegen, const std::optional<Ptxas>& ptxas) {
+absl::Status make(Job& job, const std::optional<Ptxas>& ptxas) {
   const absl::StatusOr<GeneratedKernel> generated =
-      generate(*job.kernel, {.build = {.target = job.device.target}, .codegen = codegen});
+      generate(*job.kernel, {.build = {.target = job.device.target}, .codegen = job.codegen});
   job.refused = !generated.ok();
   if (job.refused) return generated.status();
-  StoredKernel stored = {KernelKey::of_device(job.device, describe(codegen)), generated->ptx, {}};
+  StoredKernel stored = {KernelKey::of_device(job.device, describe(job.codegen)), generated->ptx, {}};
   stored.key.descriptor = job.kernel->text();
   std::vector<StoredKernel> made;
-  if (codegen == Codegen::kLlvm) {
+  if (job.codegen == Codegen::kLlvm) {
     absl::StatusOr<StoredKernel> by_llvm = generated_by_llvm(job, stored);
     if (!by_llvm.ok()) return by_llvm.status();
     made.push_back(*std::move(by_llvm));
@@ -126,11 +127,10 @@ absl::Status make(Job& job, Codegen codegen, const std::optional<Ptxas>& ptxas) 
   return absl::OkStatus();
 }
 
-absl::Status make_all(std::vector<Job>& jobs, Codegen codegen, const std::optional<Ptxas>& ptxas,
-                      u32 threads) {
+absl::Status make_all(std::vector<Job>& jobs, const std::optional<Ptxas>& ptxas, u32 threads) {
   ProgressBar progress(jobs.size());
   internal::Crew crew(jobs.size(), internal::crew_size(threads), [&](std::size_t i) {
-    if (absl::Status s = make(jobs[i], codegen, ptxas); !s.ok()) jobs[i].made = std::move(s);
+    if (absl::Status s = make(jobs[i], ptxas); !s.ok()) jobs[i].made = std::move(s);
   });
   for (std::size_t done = 0; done < jobs.size(); ++done) {
     const Job& job = jobs[crew.take()];
@@ -141,14 +141,17 @@ absl::Status make_all(std::vector<Job>& jobs, Codegen codegen, const std::option
   return absl::OkStatus();
 }
 
-// A job for each kernel and target, and each note once.
-absl::Status list_jobs(const Options& options, const std::vector<Target>& targets, std::vector<Job>& jobs,
+// A job for each kernel, target and code generator, and each note once.
+absl::Status list_jobs(const Options& options, const std::vector<Target>& targets,
+                       const std::vector<Codegen>& codegens, std::vector<Job>& jobs,
                        std::vector<std::string>& notes) {
   for (const Target target : targets) {
     const auto device = DeviceProperties::of(target, DeviceKind::kCuda, options.sm_count);
     const absl::StatusOr<KernelList> list = options.list.kernels(device);
     if (!list.ok()) return list.status();
-    for (const KernelType& kernel : list->kernels) jobs.push_back({kernel, device});
+    for (const KernelType& kernel : list->kernels) {
+      for (const Codegen codegen : codegens) jobs.push_back({kernel, device, codegen});
+    }
     for (const std::string& note : list->notes) {
       if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
     }
@@ -161,33 +164,34 @@ absl::StatusOr<Outcome> pack(const Options& options) {
   if (!targets.ok()) return targets.status();
   if (options.output.empty())
     return absl::InvalidArgumentError("-o is missing; name the pack to write, as -o model.ptxpack");
-  const absl::StatusOr<Codegen> codegen = options.codegen.codegen();
-  if (!codegen.ok()) return codegen.status();
+  const absl::StatusOr<std::vector<Codegen>> codegens = options.codegen.codegens();
+  if (!codegens.ok()) return codegens.status();
   std::vector<Job> jobs;
   std::vector<std::string> notes;
-  if (absl::Status s = list_jobs(options, *targets, jobs, notes); !s.ok()) return s;
+  if (absl::Status s = list_jobs(options, *targets, *codegens, jobs, notes); !s.ok()) return s;
   absl::StatusOr<OutputFile> file = OutputFile::create(options.output);  // whether it can be is known first
   if (!file.ok()) return file.status();
   const absl::StatusOr<std::optional<Ptxas>> ptxas = find_ptxas();
   if (!ptxas.ok()) return ptxas.status();
 
-  if (absl::Status s = make_all(jobs, *codegen, *ptxas, options.threads); !s.ok()) return s;
+  if (absl::Status s = make_all(jobs, *ptxas, options.threads); !s.ok()) return s;
 
   Table table({{"kernel", "kernel"},
                {"target", "target"},
+               {"codegen", codegens->size() > 1 ? "codegen" : ""},
                {"kind", "kind"},
                {"bytes", "bytes"},
                {"detail", "detail"}});
   std::vector<StoredKernel> made;
   for (Job& job : jobs) {
     if (!job.made.ok()) {
-      table.add({job.kernel->text(), job.device.target.to_string(), "none", Json(),
+      table.add({job.kernel->text(), job.device.target.to_string(), describe(job.codegen), "none", Json(),
                  std::string(job.made.status().message())});
       continue;
     }
     for (StoredKernel& stored : *job.made) {
       const Image& image = stored.image;
-      table.add({job.kernel->text(), job.device.target.to_string(),
+      table.add({job.kernel->text(), job.device.target.to_string(), describe(job.codegen),
                  image.kind == ImageKind::kCubin ? "cubin" : "PTX", image.bytes.size(), Json()});
       made.push_back(std::move(stored));
     }
