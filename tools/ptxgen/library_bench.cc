@@ -96,12 +96,12 @@ absl::Status LibraryBench::prepare_weights(const LtProduct& product) {
   return stream_.synchronize();
 }
 
-absl::StatusOr<LibraryTime> LibraryBench::measure(LtProduct product) {
+absl::StatusOr<LibraryCall> LibraryBench::prepare(LtProduct product) {
   if (absl::Status s = open(); !s.ok()) return s;
   if (absl::Status s = prepare_weights(product); !s.ok()) return s;
   const FloatType type = float_type(product.type);
-  const absl::StatusOr<Buffer> a = random_buffer(device_, type, u64{product.m} * product.k, "a");
-  const absl::StatusOr<Buffer> c = device_.allocate(u64{product.m} * product.n * sizeof(f32), "c");
+  absl::StatusOr<Buffer> a = random_buffer(device_, type, u64{product.m} * product.k, "a");
+  absl::StatusOr<Buffer> c = device_.allocate(u64{product.m} * product.n * sizeof(f32), "c");
   absl::StatusOr<Buffer> one = device_.allocate(sizeof(f32), "scale");
   for (const absl::Status& s : {a.status(), c.status(), one.status()}) {
     if (!s.ok()) return s;
@@ -111,21 +111,22 @@ absl::StatusOr<LibraryTime> LibraryBench::measure(LtProduct product) {
   product.a = a->address();
   product.c = c->address();
   if (type == FloatType::kE4m3) product.a_scale = product.w_scale = one->address();
-  const auto multiply = [&](u32 call) {
-    LtProduct own = product;
-    own.w = weights_[call].address();
-    return multiplier_->multiply(stream_.native(), own, workspace_.address());
-  };
+  LibraryCall prepared{product, *std::move(a), *std::move(c), *std::move(one)};
   // The library may load code for its first call, which no recording does.
-  if (absl::Status s = multiply(0); !s.ok()) return s;
+  if (absl::Status s = multiply(prepared, 0); !s.ok()) return s;
   if (absl::Status s = stream_.synchronize(); !s.ok()) return s;
-  const absl::StatusOr<Timing> alone = time_calls(stream_, 1, 1, multiply);
+  const absl::StatusOr<Timing> alone =
+      time_calls(stream_, 1, 1, [&](u32 call) { return multiply(prepared, call); });
   if (!alone.ok()) return alone.status();
-  const u32 calls = options_.calls_for(static_cast<u32>(weights_.size()), alone->median);
-  const absl::StatusOr<Timing> time =
-      time_calls(stream_, calls, options_.replays_for(calls, alone->median), multiply);
-  if (!time.ok()) return time.status();
-  return LibraryTime{*time, calls};
+  prepared.alone = alone->median;
+  prepared.calls = options_.calls_for(static_cast<u32>(weights_.size()), alone->median);
+  return prepared;
+}
+
+absl::Status LibraryBench::multiply(const LibraryCall& prepared, u32 call) const {
+  LtProduct own = prepared.product;
+  own.w = weights_[call].address();
+  return multiplier_->multiply(stream_.native(), own, workspace_.address());
 }
 
 absl::StatusOr<LibraryTime> LibraryBench::time(const std::string& launch) {
@@ -133,12 +134,20 @@ absl::StatusOr<LibraryTime> LibraryBench::time(const std::string& launch) {
   if (found != measured_.end()) return found->second;
   const absl::StatusOr<LtProduct> product = parse(launch);
   if (!product.ok()) return product.status();
-  return measured_.emplace(launch, measure(*product)).first->second;
+  const auto measure = [&]() -> absl::StatusOr<LibraryTime> {
+    const absl::StatusOr<LibraryCall> prepared = prepare(*product);
+    if (!prepared.ok()) return prepared.status();
+    const absl::StatusOr<Timing> time =
+        time_calls(stream_, prepared->calls, options_.replays_for(prepared->calls, prepared->alone),
+                   [&](u32 call) { return multiply(*prepared, call); });
+    if (!time.ok()) return time.status();
+    return LibraryTime{*time, prepared->calls};
+  };
+  return measured_.emplace(launch, measure()).first->second;
 }
 
-absl::StatusOr<LibraryTime> LibraryBench::time_f16(u32 m, u32 n, u32 k) {
-  return time(
-      LtProduct{.type = LtType::kF16, .m = m, .n = n, .k = k, .ldc = n, .a = 0, .w = 0, .c = 0}.to_string());
+absl::StatusOr<LibraryCall> LibraryBench::prepare_f16(u32 m, u32 n, u32 k) {
+  return prepare({.type = LtType::kF16, .m = m, .n = n, .k = k, .ldc = n, .a = 0, .w = 0, .c = 0});
 }
 
 }  // namespace ptxgen::tool

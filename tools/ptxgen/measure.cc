@@ -92,11 +92,12 @@ absl::Status Workload::add_argument(const Device& device, const reference::Opera
   return stream.synchronize();
 }
 
-absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::size_t graphs, u32 calls,
+absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, absl::Span<const u32> calls,
                                                   u32 replays, RecordOf record) {
+  const std::size_t graphs = calls.size();
   std::vector<Graph> recorded;
   for (std::size_t g = 0; g < graphs; ++g) {
-    absl::StatusOr<Graph> graph = graph_of(stream, calls, [&](u32 call) { return record(g, call); });
+    absl::StatusOr<Graph> graph = graph_of(stream, calls[g], [&](u32 call) { return record(g, call); });
     if (!graph.ok()) return graph.status();
     recorded.push_back(*std::move(graph));
   }
@@ -114,7 +115,7 @@ absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::siz
       }
       absl::StatusOr<float> milliseconds = end->elapsed_ms_since(*start);
       if (!milliseconds.ok()) return milliseconds.status();
-      if (replay > 0) microseconds[g].push_back(1e3 * *milliseconds / calls);
+      if (replay > 0) microseconds[g].push_back(1e3 * *milliseconds / calls[g]);
     }
   }
   std::vector<Timing> timings;
@@ -127,7 +128,7 @@ absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::siz
 
 absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays, Record record) {
   const absl::StatusOr<std::vector<Timing>> timings =
-      time_in_turns(stream, 1, calls, replays, [&](std::size_t, u32 call) { return record(call); });
+      time_in_turns(stream, {calls}, replays, [&](std::size_t, u32 call) { return record(call); });
   if (!timings.ok()) return timings.status();
   return timings->front();
 }
@@ -136,7 +137,8 @@ absl::StatusOr<std::vector<Timing>> time_calls(absl::Span<const CompiledKernel> 
                                                const Workload& workload, u32 replays, bool dependent) {
   const absl::StatusOr<Stream> stream = device.create_stream();
   if (!stream.ok()) return stream.status();
-  return time_in_turns(*stream, kernels.size(), workload.calls(), replays, [&](std::size_t kernel, u32 call) {
+  const std::vector<u32> calls(kernels.size(), workload.calls());
+  return time_in_turns(*stream, calls, replays, [&](std::size_t kernel, u32 call) {
     return kernels[kernel].launch(*stream, workload.values(call),
                                   {.programmatic_dependent_launch = dependent});
   });

@@ -59,10 +59,10 @@ struct Timing {
 absl::StatusOr<Timing> time_calls(const Stream& stream, u32 calls, u32 replays,
                                   absl::FunctionRef<absl::Status(u32 call)> record);
 
-// The same of several graphs, which take turns at each replay: what changes meanwhile changes all their
-// times.
+// The same of several graphs, each of so many calls, which take turns at each replay: what changes meanwhile,
+// as a clock that power and heat govern, changes all their times.
 using RecordOf = absl::FunctionRef<absl::Status(std::size_t graph, u32 call)>;
-absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, std::size_t graphs, u32 calls,
+absl::StatusOr<std::vector<Timing>> time_in_turns(const Stream& stream, absl::Span<const u32> calls,
                                                   u32 replays, RecordOf record);
 
 // One call of the kernel for each of the workload's sets. `dependent`: with programmatic dependent launch.

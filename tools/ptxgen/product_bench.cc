@@ -47,7 +47,13 @@ class ProductBench {
     if (!ready.ok()) return ready;
     absl::StatusOr<ProductRun> run = ProductRun::make(executor_, *data_, product);
     if (!run.ok()) return run.status();
-    absl::StatusOr<TimedProduct> timed = time_product(stream_, *run, options_.timing);
+    const ProductShape& shape = product.shape;
+    const absl::StatusOr<LibraryCall> f16 = library_.prepare_f16(shape.m, shape.n, shape.k);
+    if (!f16.ok()) no_cublas_ = std::string(f16.status().message());
+    const auto multiply = [&](u32 call) { return library_.multiply(*f16, call); };
+    const Beside cublas = {f16.ok() ? f16->calls : 0, multiply};
+    absl::StatusOr<TimedProduct> timed =
+        time_product(stream_, *run, options_.timing, {.beside = f16.ok() ? &cublas : nullptr});
     if (!timed.ok()) return timed.status();
     ProductRow row{.product = product,
                    .a_type = run->a_type(),
@@ -56,6 +62,10 @@ class ProductBench {
                    .time = timed->time,
                    .prepared = timed->prepared};
     if (absl::Status s = add_ratios(row); !s.ok()) return s;
+    if (timed->beside) {
+      row.over_cublas = row.time.median / timed->beside->median;
+      keep_cublas({.product = {.shape = shape}, .calls = f16->calls, .time = *timed->beside});
+    }
     if (!options_.trace) return row;
     absl::StatusOr<std::vector<Phase>> phases =
         time_phases(stream_, cache_, library_, product, *run, *timed, options_.timing, options_.plain);
@@ -78,20 +88,16 @@ class ProductBench {
       if (!floor.ok()) return floor.status();
       if (*floor) (dependent ? row.over_read_dependent : row.over_read) = row.time.median / **floor;
     }
-    const ProductShape& shape = row.product.shape;
-    const absl::StatusOr<LibraryTime> f16 = library_.time_f16(shape.m, shape.n, shape.k);
-    if (!f16.ok()) {
-      no_cublas_ = std::string(f16.status().message());
-      return absl::OkStatus();
-    }
-    row.over_cublas = row.time.median / f16->time.median;
-    const auto same = [&](const ProductRow& other) {
-      const ProductShape& its = other.product.shape;
-      return its.m == shape.m && its.n == shape.n && its.k == shape.k;
-    };
-    if (std::none_of(cublas_.begin(), cublas_.end(), same))
-      cublas_.push_back({.product = {.shape = shape}, .calls = f16->calls, .time = f16->time});
     return absl::OkStatus();
+  }
+
+  // The first of each shape.
+  void keep_cublas(ProductRow row) {
+    const auto same = [&](const ProductRow& other) {
+      const ProductShape &a = row.product.shape, &b = other.product.shape;
+      return a.m == b.m && a.n == b.n && a.k == b.k;
+    };
+    if (std::none_of(cublas_.begin(), cublas_.end(), same)) cublas_.push_back(std::move(row));
   }
 
   const Options& options_;

@@ -8,13 +8,11 @@
 namespace ptxgen::tool {
 namespace {
 
-absl::StatusOr<Timing> time(const Stream& stream, ProductRun& run, bool prepare, u32 calls, u32 replays) {
-  return time_calls(stream, calls, replays, [&](u32 call) -> absl::Status {
-    if (prepare) {
-      if (absl::Status s = run.prepare(stream); !s.ok()) return s;
-    }
-    return run.multiply(stream, call).status();
-  });
+absl::Status add_call(const Stream& stream, ProductRun& run, bool prepare, u32 call) {
+  if (prepare) {
+    if (absl::Status s = run.prepare(stream); !s.ok()) return s;
+  }
+  return run.multiply(stream, call).status();
 }
 
 // Runs the call with the weights of each: what an executor compiles and keeps is made at the first use, and
@@ -83,20 +81,28 @@ absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run,
                                           const TimingWishes& wishes) {
   absl::StatusOr<GemmReport> ran = warm_up(stream, run, 1);
   if (!ran.ok()) return ran.status();
-  const absl::StatusOr<Timing> alone = time(stream, run, true, 1, 1);
+  const absl::StatusOr<Timing> alone =
+      time_calls(stream, 1, 1, [&](u32 call) { return add_call(stream, run, true, call); });
   if (!alone.ok()) return alone.status();
   const u32 calls = options.calls_for(run.calls(), alone->median);
   const u32 replays = options.replays_for(calls, alone->median) * wishes.longer;
   ran = warm_up(stream, run, calls);
   if (!ran.ok()) return ran.status();
   TimedProduct timed{.ran = *std::move(ran), .calls = calls};
-  const absl::StatusOr<Timing> whole = time(stream, run, wishes.preparation, calls, replays);
-  if (!whole.ok()) return whole.status();
-  timed.time = *whole;
-  if (!run.prepares() || !wishes.preparation) return timed;
-  const absl::StatusOr<Timing> prepared = time(stream, run, false, calls, replays);
-  if (!prepared.ok()) return prepared.status();
-  timed.prepared = prepared->median;
+  const bool both = run.prepares() && wishes.preparation;
+  std::vector<u32> graphs = {calls};
+  if (both) graphs.push_back(calls);
+  const std::size_t beside = graphs.size();
+  if (wishes.beside) graphs.push_back(wishes.beside->calls);
+  const absl::StatusOr<std::vector<Timing>> times =
+      time_in_turns(stream, graphs, replays, [&](std::size_t graph, u32 call) {
+        if (graph == beside) return wishes.beside->record(call);
+        return add_call(stream, run, wishes.preparation && graph == 0, call);
+      });
+  if (!times.ok()) return times.status();
+  timed.time = times->front();
+  if (both) timed.prepared = (*times)[1].median;
+  if (wishes.beside) timed.beside = times->back();
   return timed;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "tools/ptxgen/bench_options.h"
 #include "tools/ptxgen/library_bench.h"
@@ -17,16 +18,25 @@ struct TimedProduct {
   u32 calls = 0;  // in a graph, each with weights of its own
   Timing time = {};
   std::optional<double> prepared = {};  // microseconds without the preparation of the activations
+  std::optional<Timing> beside = {};    // of TimingWishes::beside
+};
+
+// Calls that are timed beside a product's.
+struct Beside {
+  u32 calls;
+  absl::FunctionRef<absl::Status(u32 call)> record;
 };
 
 struct TimingWishes {
   bool preparation = true;  // measured too, where activations are prepared
   u32 longer = 1;           // times as many replays
+  const Beside* beside = nullptr;
 };
 
 // Graphs of calls on all weights of the product's data, fewer where they take long: with the preparation of
-// the activations in each call, and without. A product that takes another path with some of the weights is
-// refused. All graphs of an executor are to be recorded from one stream, which keeps memory for them.
+// the activations in each call, and without; and one of what is timed beside. They take turns. A product that
+// takes another path with some of the weights is refused. All graphs of an executor are to be recorded from
+// one stream, which keeps memory for them.
 absl::StatusOr<TimedProduct> time_product(const Stream& stream, ProductRun& run, const TimingOptions& options,
                                           const TimingWishes& wishes = {});
 
