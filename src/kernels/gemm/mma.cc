@@ -57,6 +57,46 @@ u32 ctas_per_sm(const Gemm& g, const Geometry& s) {
   return fit && g.a_type == Activations::kF16 && s.threads() == 128 && s.tile_m <= 64 ? 3 : 256 / s.threads();
 }
 
+// Slabs of staged activations on their way into shared memory, one after the other. What does not change from
+// slab to slab is found once: it costs registers, but fewer instructions among those of the tensor cores.
+class StagedSlabs {
+ public:
+  StagedSlabs(KernelBuilder& k, const Geometry& s, const GlobalPtr<const std::byte, 16>& a, const Reg<u32>& m,
+              const Reg<u32>& first_m)
+      : k_(k),
+        s_(s),
+        own_(k.tid_x() * kPiece),
+        groups_((m + (kSlabGroupRows - 1)) / kSlabGroupRows),
+        next_(k.var<u64>(0)) {
+    const Reg<u32> first = first_m / kSlabGroupRows;
+    const auto begin = a + (cvt<u64>(first) * u64{kGroupBytes} + cvt<u64>(own_));
+    next_ = Reg<u64>(&k, begin.base());
+    for (u32 bytes = 0; bytes < s.slab_stage; bytes += s.threads() * kPiece) {
+      const Pred exists = first + (own_ + bytes) / kGroupBytes < groups_;
+      there_.push_back(selp(k.constant<u32>(kPiece), k.constant<u32>(0), exists));
+    }
+  }
+
+  // A slab's groups lie side by side, in global memory as here; those that there are not become zeros. Each
+  // thread has as many pieces.
+  void copy_next(const SharedPtr<std::byte, 16>& stage) {
+    const GlobalPtr<const std::byte, 16> from(&k_, Reg<u64>(next_).id());
+    for (u32 i = 0; i < there_.size(); ++i) {
+      const u32 bytes = i * s_.threads() * kPiece;
+      cp_async_cg_16(assume_aligned<16>(stage + (own_ + bytes)), assume_aligned<16>(from + u64{bytes}),
+                     there_[i]);
+    }
+    next_ = next_ + cvt<u64>(groups_) * u64{kGroupBytes};
+  }
+
+ private:
+  KernelBuilder& k_;
+  const Geometry s_;
+  const Reg<u32> own_, groups_;
+  Var<u64> next_;                // where the thread's first piece of the next slab lies
+  std::vector<Reg<u32>> there_;  // bytes of each of its pieces
+};
+
 template <class F>
 class MmaKernel {
   using Chunks = WeightChunks<F>;
@@ -88,7 +128,8 @@ class MmaKernel {
   }
 
  private:
-  void multiply(RowUnits<F>& units) const {
+  void multiply(RowUnits<F>& units) {
+    if (staged()) staged_slabs_.emplace(k_, s_, a_, m_, tile_.first_m);
     copy_chunk(k_.constant<u32>(0), std::min(g_.k, kChunkValues));
     parts::wait_for_predecessor(k_);
     if (!staged()) {
@@ -132,25 +173,11 @@ class MmaKernel {
     return assume_aligned<16>(at<f32>(a_) + cvt<u64>(row) * u64{g_.k});
   }
 
-  void fill_slab(const Reg<u32>& slab, u32 stage) const {
-    if (staged()) {
-      copy_slab(slab, slab_stage(stage));
+  void fill_slab(const Reg<u32>& slab, u32 stage) {
+    if (staged_slabs_) {
+      staged_slabs_->copy_next(slab_stage(stage));
     } else {
       convert_slab(slab, slab_stage(stage));
-    }
-  }
-  // A slab's groups lie side by side, in global memory as here; those that there are not become zeros. Each
-  // thread has as many pieces.
-  void copy_slab(const Reg<u32>& slab, const SharedPtr<std::byte, 16>& stage) const {
-    const Reg<u32> groups = (m_ + (kSlabGroupRows - 1)) / kSlabGroupRows;
-    const Reg<u32> first = tile_.first_m / kSlabGroupRows;
-    const Reg<u32> own = k_.tid_x() * kPiece;
-    const auto from =
-        a_ + ((cvt<u64>(slab) * cvt<u64>(groups) + cvt<u64>(first)) * u64{kGroupBytes} + cvt<u64>(own));
-    for (u32 bytes = 0; bytes < s_.slab_stage; bytes += s_.threads() * kPiece) {
-      const Pred exists = first + (own + bytes) / kGroupBytes < groups;
-      const Reg<u32> there = selp(k_.constant<u32>(kPiece), k_.constant<u32>(0), exists);
-      cp_async_cg_16(assume_aligned<16>(stage + (own + bytes)), assume_aligned<16>(from + u64{bytes}), there);
     }
   }
   void convert_slab(const Reg<u32>& slab, const SharedPtr<std::byte, 16>& stage) const {
@@ -171,7 +198,7 @@ class MmaKernel {
 
   // ---- Products
 
-  void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) const {
+  void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) {
     std::optional<typename Chunks::Lane> own;
     const auto load = [&](u32 block) {
       own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_ * kWarpRows, units);
@@ -192,7 +219,7 @@ class MmaKernel {
   }
 
   // Slab kAhead further on, and with a chunk's first slab the next chunk.
-  void start_next(const Reg<u32>& chunk, u32 slab) const {
+  void start_next(const Reg<u32>& chunk, u32 slab) {
     const u32 ahead = slab + kAhead;
     k_.if_(chunk * kChunkSlabs + ahead < slabs(),
            [&] { fill_slab(chunk * kChunkSlabs + ahead, ahead % kSlabs); });
@@ -250,6 +277,7 @@ class MmaKernel {
   const Chunks weights_;
   const SharedPtr<std::byte, 16> chunks_, slabs_;
   const RowScales scales_;
+  std::optional<StagedSlabs> staged_slabs_;
 };
 
 }  // namespace

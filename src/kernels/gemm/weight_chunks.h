@@ -76,15 +76,18 @@ class WeightChunks {
             const Reg<u32>& first, RowUnits<F>& units) const {
     Lane lane;
     std::vector<formats::Part<W>> parts;
+    const Reg<u32> own = first + lane_row_;
+    // Where the chunk begins in its stage's part of the row.
+    const auto within = [&](const Reg<u32>& begin) { return begin & (kPiece - 1); };
+    const Reg<u32> of_chunk = (chunk - in_stage) * layout_.chunk_bytes;
+    Reg<u32> offset = own * layout_.pitch + in_stage * layout_.chunk_bytes + block * kInfo.block_bytes;
+    const bool rows_alike = layout_.row_bytes % kPiece == 0;
+    if (!layout_.whole_pieces && rows_alike) offset = offset + within(of_chunk);
+    const auto of_first = stage + offset;
     for (u32 r = 0; r < units.rows(); ++r) {
-      const Reg<u32> row = first + lane_row_ + 8 * r;
-      Reg<u32> offset = row * layout_.pitch + in_stage * layout_.chunk_bytes + block * kInfo.block_bytes;
-      if (!layout_.whole_pieces) {
-        const Reg<u32> begin = row_of(row) * layout_.row_bytes + (chunk - in_stage) * layout_.chunk_bytes;
-        offset = offset + (begin & (kPiece - 1));
-      }
-      const Block at_row =
-          at<const parts::Bytes<kInfo.block_bytes>>(assume_aligned<kBlockAlign>(stage + offset));
+      auto of_row = of_first + 8 * r * layout_.pitch;
+      if (!rows_alike) of_row = of_row + within(row_of(own + 8 * r) * layout_.row_bytes + of_chunk);
+      const Block at_row = at<const parts::Bytes<kInfo.block_bytes>>(assume_aligned<kBlockAlign>(of_row));
       lane.raws.push_back(F::template load<W>(at_row, place_));
       parts.push_back(decode(lane.raws.back()));
     }
