@@ -62,7 +62,7 @@ TEST_CASE("products of many rows", "[kernels][gemv][device]") {
 TEST_CASE("products of long rows", "[kernels][gemv][device]") {
   std::uint64_t seed = 3000;
   for (const FormatInfo& format : kFormats) {
-    for (const u32 k : {7168u, 8960u, 14336u}) {
+    for (const u32 k : {4096u, 7168u, 8192u, 8960u, 14336u}) {
       for (const Gemv& gemv : variants(format.format, k, 3)) check_gemv(gemv, ++seed);
     }
   }

@@ -75,16 +75,22 @@ class RowWalk {
     const u32 spans = count / kSpanBlocks, rest = count % kSpanBlocks;
     const Reg<u32> own =
         kSpanBlocks == 1 ? first_span_ : first_span_ * kSpanBlocks + lane_ / kParts;  // its first block
-    if (spans == plan_.warps_per_row) {
-      acc = add_span(row + own + first, x_of_block(x, own), acc);
+    const u32 turns = turns_at_once(spans), blocks = kSpanBlocks * plan_.warps_per_row;
+    const u32 x_elements = blocks * (plan_.int8 ? kBlockValues / 32 : kBlockValues);
+    const auto add_turns = [&](const auto& block, const auto& activations) {
+      constexpr std::size_t kAlign = std::decay_t<decltype(activations)>::kAlign;
+      for (u32 turn = 0; turn < turns; ++turn)
+        acc = add_span(block + turn * blocks, assume_aligned<kAlign>(activations + turn * x_elements), acc);
+    };
+    if (spans == turns * plan_.warps_per_row) {
+      add_turns(row + own + first, x_of_block(x, own));
     } else {
       Walking at_block(row + own + first);
       Walking at_x(x_of_block(x, own));
-      const u32 blocks = kSpanBlocks * plan_.warps_per_row;
-      k_.for_(first_span_, spans, plan_.warps_per_row, [&](const Reg<u32>&) {
-        acc = add_span(at_block.pointer(), at_x.pointer(), acc);
-        at_block.advance(blocks * info(F::kFormat).block_bytes);
-        at_x.advance(blocks * (plan_.int8 ? kBlockValues / 32 * kQ8_1Bytes : kBlockValues * 4));
+      k_.for_(first_span_, spans, turns * plan_.warps_per_row, [&](const Reg<u32>&) {
+        add_turns(at_block.pointer(), at_x.pointer());
+        at_block.advance(turns * blocks * info(F::kFormat).block_bytes);
+        at_x.advance(turns * x_elements * (plan_.int8 ? kQ8_1Bytes : 4));
       });
     }
     if (rest == 0) return;
@@ -99,6 +105,14 @@ class RowWalk {
   }
 
  private:
+  // Turns of a warp that are written out one after the other, where every warp has a multiple of them: what
+  // their addresses differ by is constant.
+  u32 turns_at_once(u32 spans) const {
+    const u32 turns = spans / plan_.warps_per_row;
+    if (spans % plan_.warps_per_row != 0 || places_.size() > 1) return 1;
+    return turns % 4 == 0 ? 4 : turns % 2 == 0 ? 2 : 1;
+  }
+
   template <class Block, class X>
   Reg<f32> add_span(const Block& block, const X& activations, Reg<f32> acc) const {
     const auto add_parts = [&](const auto& source) {
@@ -120,9 +134,12 @@ class RowWalk {
   // from_lane() is the rest.
   template <Space S>
   auto x_of_block(const Ptr<S, const f32, 16>& x, const Reg<u32>& block) const {
-    constexpr u32 kStep = W == 1 ? 1 : 4;
-    const auto of_block = at<Bytes<kBlockValues * 4>>(x) + block;
-    return at<f32>(at<Bytes<4 * kStep>>(of_block) + *places_[0].base.index().varying() / kStep);
+    const Reg<u32> varying = *places_[0].base.index().varying();
+    if constexpr (W == 1) {
+      return at<f32>(at<Bytes<kBlockValues * 4>>(x) + block) + varying;
+    } else {
+      return assume_aligned<16>(x + (block * kBlockValues + varying));
+    }
   }
   template <Space S, std::size_t Align>
   formats::Index from_lane(const formats::Base& base, const Ptr<S, const f32, Align>&) const {
@@ -157,7 +174,8 @@ void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
   k.minnctapersm(std::clamp(threads_per_sm / plan.threads(), 1u, kCtasPerSm));
   const Reg<u32> lane = k.tid_x() & 31u;
   const Reg<u32> warp = k.tid_x() >> 5;
-  const Reg<u32> row = k.ctaid_x() * plan.rows_per_cta + warp / plan.warps_per_row;
+  const bool one_row = plan.rows_per_cta == 1;  // the whole CTA's
+  const Reg<u32> row = one_row ? k.ctaid_x() : k.ctaid_x() * plan.rows_per_cta + warp / plan.warps_per_row;
   const RowWalk<F, W> walk(k, plan, lane, warp % plan.warps_per_row);
   Var<f32> acc = k.var<f32>(0.f);
   const auto weights = at<Bytes<info(F::kFormat).block_bytes>>(
@@ -165,7 +183,14 @@ void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
   const auto x_bytes = k.param(&Gemv::Args::x);
   const auto x = at<f32>(assume_aligned<16>(x_bytes));
   const auto with_row = [&](auto&& body) {
-    const auto blocks_of_row = [&] { body(weights + cvt<u64>(row) * u64{blocks}); };
+    const auto blocks_of_row = [&] {
+      if (plan.warps_per_row == 1) return body(weights + cvt<u64>(row) * u64{blocks});
+      // In one instruction: a row has fewer than 2^32 bytes. It is short for several warps, so that what
+      // stands before their turns counts.
+      const Reg<u64> begin =
+          mad_wide(row, blocks * info(F::kFormat).block_bytes, Reg<u64>(&k, weights.base()));
+      body(formats::BlockPtr<F::kFormat>(&k, begin.id(), weights.offset()));
+    };
     if (gemv.n % plan.rows_per_cta == 0) return blocks_of_row();
     k.if_(row < gemv.n, blocks_of_row);
   };
