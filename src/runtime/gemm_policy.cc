@@ -24,68 +24,74 @@ std::vector<GemmSchedule> shipped_order(Activations a_type) {
   return {};
 }
 
-// From how many rows on a path of cuBLASLt is faster than the kernels, which round as it does, on a device
-// with so many SMs. The first that holds counts. Path fp8, which rounds more, is for those who ask.
-struct Crossover {
-  std::string_view where;
-  u32 sm, sm_count;
-  Activations a_type;
-  u32 least_m;  // m counts as the next power of two
-  GemmPath path;
-
-  bool holds_for(const DeviceProperties& device, const GemmShape& shape) const {
-    return device.kind == DeviceKind::kCuda && device.target.sm == sm && device.sm_count == sm_count &&
-           shape.a_type == a_type && shape.m >= least_m;
-  }
-};
-constexpr Crossover kCrossovers[] = {
-    // 14336 x 4096 and 4096 x 14336: equal at 2048 rows, 4 to 15 % faster at 4096.
-    {"an H200", 90, 132, Activations::kF32, 4096, GemmPath::kDequantHgemm},
-};
-
 bool is_one_of(Activations type, std::initializer_list<Activations> types) {
   return std::find(types.begin(), types.end(), type) != types.end();
 }
 
-// Tiles of schedule mma. An SM takes `alone` for one and 4 more for each further one at least, and `busy` for
-// each where it has many: us of q4_K and k = 4096 on an H200. Of narrower tiles, for fewer rows of a, all of
-// these shrink with them.
-struct MmaTile {
-  u32 tile_m, tile_n, alone, busy;
-  u64 time(u64 tiles_of_sm) const { return std::max(alone + 4 * (tiles_of_sm - 1), busy * tiles_of_sm); }
-};
-constexpr MmaTile kMmaTiles[] = {{128, 128, 88, 45}, {64, 128, 73, 25}, {128, 64, 50, 26}, {64, 64, 46, 14}};
-
-// Schedule mma with those that take the least time, where the variant has none.
-GemmVariant with_mma_tiles(u32 sms, const GemmShape& shape, const GemmVariant& variant) {
-  const u32 narrowest = narrowest_tile(variant.schedule, shape.m);
-  GemmVariant best = variant;
-  u64 least = ~u64{0};
-  for (const MmaTile& tile : kMmaTiles) {
-    const u32 asked_m = variant.tile_m ? variant.tile_m : std::min(tile.tile_m, narrowest);
-    const u32 asked_n = variant.tile_n ? variant.tile_n : tile.tile_n;
-    if ((asked_m > 64) != (tile.tile_m > 64) || (asked_n > 64) != (tile.tile_n > 64)) continue;
-    const u64 tiles = ((u64{shape.n} - 1) / asked_n + 1) * ((shape.m - 1) / asked_m + 1);
-    const u64 time = tile.time((tiles - 1) / sms + 1);
-    if (time < least) least = time, best.tile_m = asked_m, best.tile_n = asked_n;
+// What 256 values of all rows of weights of a tile of wgmma take beside their multiplication, in the units of
+// wgmma_time().
+u32 wgmma_decode_time(Format format) {
+  switch (format) {
+    case Format::kQ2_K:
+    case Format::kQ4_K: return 48;
+    case Format::kQ4_0:
+    case Format::kQ4_1:
+    case Format::kQ5_K: return 68;
+    case Format::kQ3_K: return 80;
+    default: return 115;  // a fifth bit or two high ones of each from elsewhere, or twice the bytes
   }
-  return best;
 }
 
 // What `ctas` of schedule wgmma take, one an SM at a time, each a part of k: in 7.3 ns, in which an H200
 // multiplies a row of a with 256 values of all rows of weights of a tile.
-u64 wgmma_time(u64 ctas, u32 sms, u32 tile_m, u32 k, u32 split_k) {
-  constexpr u32 kBegin = 320, kDecode = 48;  // for a CTA; for 256 values of q4_K
-  constexpr u32 kMemory = 24;                // more for these where all SMs work, of which half do not mind
-  constexpr u32 kHidden = 128;               // rows beyond which 10 cost 13
+u64 wgmma_time(const GemmShape& shape, u64 ctas, u32 sms, u32 tile_m, u32 split_k) {
+  constexpr u32 kBegin = 320;   // for a CTA
+  constexpr u32 kMemory = 24;   // for 256 values more where all SMs work, of which half do not mind
+  constexpr u32 kHidden = 128;  // rows beyond which 10 cost 13
   constexpr u32 kMeet = 50, kAdd = 3, kLate = 200;  // of a cluster: for its barriers; for its sums of a row
                                                     // of a; where clusters hardly find room
-  const u64 at_once = std::min<u64>(ctas, sms), chunks = ((u64{k} + 255) / 256 + split_k - 1) / split_k;
+  const u64 at_once = std::min<u64>(ctas, sms);
+  const u64 chunks = ((u64{shape.k} + 255) / 256 + split_k - 1) / split_k;
   const u64 memory = at_once * 2 > sms ? kMemory * (at_once * 2 - sms) / sms : 0;
   const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 3 / 10 : 0;
-  u64 cta = kBegin + chunks * (tile_m + wide + kDecode + memory);
+  u64 cta = kBegin + chunks * (tile_m + wide + wgmma_decode_time(shape.format) + memory);
   if (split_k > 1) cta += kMeet + kAdd * tile_m + (ctas * 6 > u64{sms} * 5 ? kLate : 0);
   return (ctas + sms - 1) / sms * cta;
+}
+
+// The tiles of schedule mma that take the least time, and whether two teams share k, of those that have room.
+// Where the variant has tile_m or tile_n, the other to go with it.
+template <class HasRoom>
+GemmVariant with_mma_tiles(const GemmShape& shape, const GemmVariant& variant, u32 sms, HasRoom&& has_room) {
+  // An SM takes `alone` for one and kMore for each further one at least, and `busy` for each where it has
+  // many: in 0.1 us, of q4_K and k = 4096 on an H200. Of narrower tiles, for fewer rows of a, all of these
+  // shrink with them.
+  struct Tile {
+    u32 tile_m, tile_n, split_k, alone, busy;
+  };
+  constexpr Tile kTiles[] = {{128, 128, 0, 880, 430}, {64, 128, 0, 730, 239},  {128, 64, 0, 490, 265},
+                             {64, 64, 0, 460, 140},   {128, 128, 2, 465, 465}, {64, 128, 2, 287, 278},
+                             {128, 64, 2, 304, 288},  {64, 64, 2, 250, 136}};
+  constexpr u32 kMore = 40, kLeastTileN = 32;
+  const bool any = variant.tile_m == 0 && variant.tile_n == 0 && variant.split_k == 0;
+  const u32 narrowest = narrowest_tile(variant.schedule, shape.m);
+  GemmVariant best = variant;
+  if (variant.tile_m == 0) best.tile_m = std::min(narrowest, 64u);
+  if (variant.tile_n == 0) best.tile_n = kLeastTileN;
+  u64 least = ~u64{0};
+  for (const Tile& tile : kTiles) {
+    GemmVariant tried = variant;
+    if (variant.tile_m == 0) tried.tile_m = std::min(tile.tile_m, narrowest);
+    if (variant.tile_n == 0) tried.tile_n = tile.tile_n;
+    if (any) tried.split_k = tile.split_k;
+    if ((tried.tile_m > 64) != (tile.tile_m > 64) || (tried.tile_n > 64) != (tile.tile_n > 64)) continue;
+    if (tried.split_k != tile.split_k || !has_room(kernel_of(shape, tried))) continue;
+    const u64 tiles = ((u64{shape.n} - 1) / tried.tile_n + 1) * ((shape.m - 1) / tried.tile_m + 1);
+    const u64 of_sm = (tiles - 1) / sms + 1;
+    const u64 time = std::max(tile.alone + kMore * (of_sm - 1), tile.busy * of_sm);
+    if (time < least) least = time, best = tried;
+  }
+  return best;
 }
 
 }  // namespace
@@ -113,7 +119,7 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
       GemmVariant tried = variant;
       tried.tile_m = tile_m, tried.split_k = split > 1 ? split : 0;
       if (any_split && !run_at_once(tiles * split, split)) continue;
-      const u64 time = wgmma_time(tiles * split, sms(), tile_m, shape.k, split);
+      const u64 time = wgmma_time(shape, tiles * split, sms(), tile_m, split);
       if (time >= least || !DescriptorOf<Gemm>(kernel_of(shape, tried)).validate().ok()) continue;
       least = time, best = tried;
     }
@@ -139,18 +145,16 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
     return absl::FailedPreconditionError(
         str_cat("schedule ", name, " needs weights at a multiple of 16 bytes, and these are not"));
   }
-  const bool any_tile_n = variant.schedule == GemmSchedule::kMma && variant.tile_n == 0;
-  if (variant.schedule == GemmSchedule::kMma) variant = with_mma_tiles(sms(), shape, variant);
+  if (variant.schedule == GemmSchedule::kMma && (variant.tile_m == 0 || variant.tile_n == 0)) {
+    variant = with_mma_tiles(shape, variant, sms(),
+                             [&](const Gemm& kernel) { return has_shared(kernel.launch_shape({})).ok(); });
+  }
   if (variant.schedule == GemmSchedule::kWgmma && variant.tile_m == 0)
     variant = with_wgmma_tiles(shape, variant);
-  while (true) {
-    const Gemm kernel = kernel_of(shape, variant);
-    if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;
-    const absl::Status shared = has_shared(kernel.launch_shape({}));
-    if (shared.ok()) return variant;
-    if (!any_tile_n || variant.tile_n == 32) return shared;
-    variant.tile_n /= 2;
-  }
+  const Gemm kernel = kernel_of(shape, variant);
+  if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;
+  if (absl::Status s = has_shared(kernel.launch_shape({})); !s.ok()) return s;
+  return variant;
 }
 
 u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
@@ -228,11 +232,6 @@ absl::StatusOr<GemmChoice> DevicePolicy::shipped(const GemmShape& shape, bool al
     const GemmPath path = shape.a_type == Activations::kE4m3 ? GemmPath::kFp8 : GemmPath::kHgemm;
     if (absl::Status s = takes(path, shape.a_type); !s.ok()) return s;
     return GemmChoice{{.path = path}, str_cat("it is what activations of type ", type, " are for")};
-  }
-  for (const Crossover& measured : kCrossovers) {
-    if (!measured.holds_for(device_, shape)) continue;
-    return GemmChoice{{.path = measured.path},
-                      str_cat("from m = ", measured.least_m, " on it was faster on ", measured.where)};
   }
   return fused(shape, aligned);
 }

@@ -65,7 +65,7 @@ TEST_CASE("bench times a product by the policy's choice for every m", "[cli]") {
     CHECK(rows[i]["refused"].is_null());
   }
   CHECK(contains(rows[0]["reason"].get<std::string>(), "m is at most 16"));
-  CHECK(rows[3]["ran"] == "mma tile_m=64 tile_n=64");
+  CHECK(rows[3]["ran"] == "mma tile_m=64 tile_n=64 split_k=2");
   CHECK(contains(rows[3]["reason"].get<std::string>(), "shipped default"));
   CHECK(report["floors"].size() == 1);
 }

@@ -30,7 +30,7 @@ TEST_CASE("verify compares a matrix product by every path", "[cli]") {
       verify({"gemm", "--n", "37", "--k", "512", "--m", "20", "--path", "all", "--seed", "5"}));
   const std::map<std::string, std::string> found = results(report);
   for (const char* path :
-       {"tiled", "dp4a", "wmma", "wmma_multi_warp", "mma tile_m=32 tile_n=64", "wgmma tile_m=8"}) {
+       {"tiled", "dp4a", "wmma", "wmma_multi_warp", "mma tile_m=32 tile_n=64 split_k=2", "wgmma tile_m=8"}) {
     CAPTURE(path);
     REQUIRE(found.count(path) == 1);
     CHECK(found.at(path) == "within bounds");

@@ -24,6 +24,7 @@ bool has_mma() {
 struct Way {
   GemmSchedule schedule;
   Activations a_type = Activations::kF32;
+  u32 split_k = 0;
 };
 std::vector<Way> ways() {
   std::vector<Way> all = {{GemmSchedule::kTiled},
@@ -34,6 +35,7 @@ std::vector<Way> ways() {
   if (has_mma()) {
     all.push_back({GemmSchedule::kMma});
     all.push_back({GemmSchedule::kMma, Activations::kF16});
+    all.push_back({GemmSchedule::kMma, Activations::kF16, 2});
   }
   if (test_device().target().supports({90, true})) all.push_back({GemmSchedule::kWgmma, Activations::kF16});
   return all;
@@ -44,7 +46,8 @@ Gemm product(Format format, u32 blocks, u32 n, const Way& way) {
           .k = blocks * info(format).block_values,
           .n = n,
           .schedule = way.schedule,
-          .a_type = way.a_type};
+          .a_type = way.a_type,
+          .split_k = way.split_k};
 }
 
 void check_random(const Gemm& gemm, u32 m, std::uint64_t seed) {
@@ -222,6 +225,25 @@ TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gem
   }
 }
 
+TEST_CASE("matrix products whose k two teams of a CTA share", "[kernels][gemm][device]") {
+  if (!has_mma()) return;
+  std::uint64_t seed = 2950;
+  // A chunk for one team, for each, one more for one, a rest of less than a chunk for either, and nothing
+  // else.
+  const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 1},  {Format::kQ4_K, 2},  {Format::kQ6_K, 5},
+                                            {Format::kQ8_0, 19}, {Format::kQ8_0, 27}, {Format::kQ4_0, 3}};
+  for (const auto& [format, blocks] : kShapes) {
+    for (const Activations a_type : {Activations::kF32, Activations::kF16}) {
+      for (const auto& [tile_m, tile_n] : {std::pair{16u, 32u}, {64u, 128u}, {128u, 64u}}) {
+        Gemm gemm = product(format, blocks, tile_n + 3, {GemmSchedule::kMma, a_type, 2});
+        gemm.tile_m = tile_m;
+        gemm.tile_n = tile_n;
+        check_random(gemm, tile_m + 3, ++seed);
+      }
+    }
+  }
+}
+
 TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;
   std::uint64_t seed = 3000;
@@ -270,7 +292,7 @@ TEST_CASE("a row of a gives the bits that it gives alone, staged or not", "[kern
         CHECK(as<float>(run(with_rows(gemm, weights, alone))[2]) ==
               std::vector<float>(all.begin() + row * gemm.n, all.begin() + (row + 1) * gemm.n));
       }
-      if (way.schedule != GemmSchedule::kMma) continue;
+      if (way.schedule != GemmSchedule::kMma || way.split_k) continue;
       if (!of_mma.empty()) CHECK(all == of_mma);
       of_mma = all;
     }
@@ -338,6 +360,22 @@ TEST_CASE("the emulator finds a wait or a barrier that schedule mma lacks", "[ke
   CHECK_THAT(spoilt("cp\\.async\\.wait_group 2;", "cp.async.wait_group 3;"),
              Catch::Matchers::Contains("is still to write; wait for it first"));
   CHECK_THAT(spoilt("bar\\.sync 0;", ""), Catch::Matchers::Contains("race in shared memory"));
+}
+
+TEST_CASE("the emulator finds a barrier that two teams of schedule mma lack", "[kernels][gemm]") {
+  const Gemm gemm = product(Format::kQ4_K, 3, 40, {GemmSchedule::kMma, Activations::kF16, 2});
+  const auto races_with = [&](const std::string& instruction, const std::string& pattern,
+                              const std::string& by) {
+    const std::string found = complaint(gemm, {80, false}, pattern, by);
+    CHECK_THAT(found, Catch::Matchers::Contains("race in shared memory"));
+    CHECK_THAT(found, Catch::Matchers::Contains("`" + instruction));
+  };
+  // A team's own, before it reads a slab; then before the second team's sums come where stages are read, and
+  // before they are read.
+  races_with("ld.shared.v4", "bar\\.sync (%r[0-9]+), 128;", "");
+  const std::string sums = "bar.sync 0;", both = "bar\\.sync 0;([^]*)bar\\.sync 0;";
+  races_with("st.shared.f32", both, "$1" + sums);
+  races_with("ld.shared.f32", both, sums + "$1");
 }
 
 TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma", "[kernels][gemm]") {
@@ -417,7 +455,9 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 12},
           "tile_m is 12 with schedule wgmma; there it is 8 to 256, a multiple of 8");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
-  refused({.split_k = 2}, "split_k is 2 with schedule mma; it belongs to wgmma");
+  refused({.schedule = GemmSchedule::kTiled, .split_k = 2},
+          "split_k is 2 with schedule tiled; it belongs to mma and wgmma");
+  refused({.split_k = 3}, "split_k is 3 with schedule mma; there it is 2");
   const Gemm too_many = {.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .split_k = 9};
   CHECK_THAT(std::string(KernelType(too_many)->validate().message()), Catch::Matchers::Contains("split_k"));
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 256, .split_k = 2},

@@ -180,7 +180,7 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(contains(path({75, false}, Activations::kF16), "schedule wgmma needs sm_90a"));
   CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=128 tile_n=128");
   CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
-  CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 100) == "mma tile_m=64 tile_n=64");
+  CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 100) == "mma tile_m=64 tile_n=64 split_k=2");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256");
   CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
   // Few tiles: several CTAs for each.
@@ -203,7 +203,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(mma(14336, 4096, 256) == "mma tile_m=128 tile_n=128");
   CHECK(mma(14336, 4096, 512) == "mma tile_m=64 tile_n=128");
   CHECK(mma(14336, 4096, 1024) == "mma tile_m=128 tile_n=128");
-  CHECK(mma(4096, 14336, 512) == "mma tile_m=128 tile_n=64");
+  CHECK(mma(4096, 14336, 512) == "mma tile_m=128 tile_n=128 split_k=2");
+  CHECK(mma(4096, 4096, 256) == "mma tile_m=64 tile_n=128 split_k=2");
   CHECK(mma(4096, 14336, 2048) == "mma tile_m=128 tile_n=128");
   // Few rows of activations that are not staged are left to matrix-vector products.
   const auto few_of = [](Target target, const GemmShape& shape, bool aligned = true,
@@ -229,7 +230,7 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 split_k=2");
   CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 split_k=3");
   // Less shared memory: a narrower tile.
-  CHECK(path({89, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=128 tile_n=64");
+  CHECK(path({89, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=64 tile_n=128");
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0, 2048) == "mma tile_m=128 tile_n=64");
 }
 
@@ -310,11 +311,11 @@ TEST_CASE("a policy lists what a matrix product can be asked for", "[runtime][ge
     return all;
   };
   CHECK(variants({90, true}, Activations::kF32) ==
-        "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=64, "
+        "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=128 split_k=2, "
         "wgmma tile_m=128, sgemm, hgemm, dequant_hgemm, fp8");
   CHECK(variants({80, false}, Activations::kF32, false) ==
         "tiled, dp4a, wmma, wmma_multi_warp, sgemm, hgemm, dequant_hgemm");
-  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=64, wgmma tile_m=128");
+  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=128 split_k=2, wgmma tile_m=128");
   CHECK(variants({90, true}, Activations::kQ8_1) == "dp4a");
   CHECK(variants({90, true}, Activations::kF16Rows) == "hgemm, dequant_hgemm");
   CHECK(variants({90, true}, Activations::kE4m3) == "fp8");

@@ -54,7 +54,7 @@ TEST_CASE("where device memory runs out, a path that needs less serves", "[runti
   const GemmReport unstaged = take(executor.gemm(other, first, a.ptr<const f32>(), 20, c.ptr<f32>(),
                                                  {.variant = GemmVariant{.schedule = GemmSchedule::kMma}}));
   CHECK(unstaged.path == "wmma_multi_warp");
-  CHECK(contains(unstaged.reason, "the call asks for it; mma tile_m=32 tile_n=64 cannot be had: "));
+  CHECK(contains(unstaged.reason, "the call asks for it; mma tile_m=32 tile_n=64 split_k=2 cannot be had: "));
   CHECK(unstaged.scratch_bytes == 0);
   // Who asks for that kernel afterwards is told so, and nothing else.
   const GemmReport asked =

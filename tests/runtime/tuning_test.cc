@@ -140,18 +140,15 @@ TEST_CASE("records of matrix products are kept beside the others, and decide", "
   CHECK(DevicePolicy(h200(), {}, {{}, {}, {foreign}}).ignored().size() == 1);
 }
 
-TEST_CASE("from many rows on an H200 multiplies by cuBLASLt unasked", "[runtime][tuning]") {
+TEST_CASE("cuBLASLt multiplies unasked where a record has it, and nowhere else", "[runtime][tuning]") {
   const GemmShape many = {.m = 4096};
-  const auto path = [&](const DeviceProperties& device, const GemmShape& shape) {
-    return take(DevicePolicy(device, {}, {}).choose(shape, true)).variant.path;
-  };
-  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), many) == GemmPath::kDequantHgemm);
-  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {.m = 2048}) == GemmPath::kFused);
-  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kEmulator, 132), many) == GemmPath::kFused);
-  CHECK(path(DeviceProperties::of({90, true}, DeviceKind::kCuda, 114), many) == GemmPath::kFused);
-  const DevicePolicy policy(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+  CHECK(take(DevicePolicy(h200(), {}, {}).choose(many, true)).variant.path == GemmPath::kFused);
+  GemmTuneRecord record = GemmTuneRecord::of_device(h200());
+  record.shape = many;
+  record.variant = {.path = GemmPath::kDequantHgemm};
+  const DevicePolicy policy(h200(), {}, {{}, {}, {record}});
   const GemmChoice choice = take(policy.choose(many, true));
-  CHECK(choice.reason == "from m = 4096 on it was faster on an H200");
+  CHECK(choice.variant.path == GemmPath::kDequantHgemm);
   CHECK_FALSE(choice.asked);
   CHECK(take(policy.fused(many, true)).variant.path == GemmPath::kFused);
   // The kernels of both can be compiled ahead.

@@ -38,8 +38,11 @@ absl::Status Gemm::validate() const {
         "a_type is f32 with schedule wgmma, which takes staged activations: a_type f16 (stage_f16)");
   if (tile_n && !is_mma)
     return refuse(str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma: leave it out"));
-  if (split_k && !is_wgmma)
-    return refuse(str_cat("split_k is ", split_k, " with schedule ", chosen, "; it belongs to wgmma"));
+  if (split_k && !is_wgmma && !is_mma)
+    return refuse(
+        str_cat("split_k is ", split_k, " with schedule ", chosen, "; it belongs to mma and wgmma"));
+  if (split_k > 2 && is_mma)
+    return refuse(str_cat("split_k is ", split_k, " with schedule mma; there it is 2"));
   if (split_k && tile_m > 128)
     return refuse(
         str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));

@@ -3,13 +3,15 @@
 // are, and are decoded in registers.
 //
 // Work.     A CTA has tile_n rows of weights and tile_m rows of a; a warp 32 of the one and all of the other,
-//           so that no weight is decoded twice. It walks along k in slabs of 64 values.
+//           so that no weight is decoded twice. It walks along k in slabs of 64 values. With split_k there
+//           are two teams of such warps, each with a pipeline of its own, that take the chunks of k in turn.
 // Pipeline. Weights come in chunks of 256 values, two in shared memory; activations in slabs, four. While
-//           slab q is multiplied, or before where a is f32, slab q + 3 starts on its way, and with the first slab of a chunk the next
-//           chunk. Each slab has one group of asynchronous copies, so all but the last two groups have landed
-//           when slab q begins; the barrier after that wait also says that slab q - 1 is no longer read,
-//           whose place slab q + 3 takes.
-// Sums.     In the order of k. An output depends on nothing but its two rows.
+//           slab q is multiplied, or before where a is f32, slab q + 3 starts on its way, and with the first
+//           slab of a chunk the next chunk. Each slab has one group of asynchronous copies, so all but the
+//           last two groups have landed when slab q begins; the barrier after that wait also says that slab q
+//           - 1 is no longer read, whose place slab q + 3 takes.
+// Sums.     In the order of k, and of two teams over even chunks plus over odd ones. An output depends on
+//           nothing but its two rows.
 
 #include <algorithm>
 #include <optional>
@@ -28,14 +30,18 @@ constexpr u32 kChunks = 2, kSlabs = kChunkSlabs;  // in shared memory
 constexpr u32 kAhead = kSlabs - 1;                // slabs on their way
 constexpr u32 kWarpRows = 32;                     // of weights
 constexpr u32 kRowsOfLane = kWarpRows / 8, kTiles = kWarpRows / 16;
-constexpr u32 kColumns = 8;  // of a multiplication
+constexpr u32 kColumns = 8;      // of a multiplication
+constexpr u32 kTeamBarrier = 3;  // of the first team; the next one is the other's
 
 struct Geometry {
   u32 tile_m, tile_n;
+  u32 teams;
   u32 chunk_stage, slab_stage;  // bytes
   u32 shared_bytes;
 
-  u32 threads() const { return 32 * (tile_n / kWarpRows); }
+  u32 team() const { return 32 * (tile_n / kWarpRows); }  // threads
+  u32 threads() const { return teams * team(); }
+  u32 team_stages() const { return kChunks * chunk_stage + kSlabs * slab_stage; }  // bytes
 };
 
 Geometry geometry_of(const Gemm& g) {
@@ -44,8 +50,9 @@ Geometry geometry_of(const Gemm& g) {
   s.tile_n = g.tile_n ? g.tile_n : 128;
   s.chunk_stage = s.tile_n * ChunkLayout(g.format, g.k).pitch;
   s.slab_stage = s.tile_m / kSlabGroupRows * kGroupBytes;
-  s.shared_bytes = kChunks * s.chunk_stage + kSlabs * s.slab_stage +
-                   (g.a_type == Activations::kF32 ? RowScales::bytes(s.tile_m) : 0);
+  s.teams = std::max(g.split_k, 1u);
+  s.shared_bytes =
+      s.teams * s.team_stages() + (g.a_type == Activations::kF32 ? RowScales::bytes(s.tile_m) : 0);
   return s;
 }
 
@@ -57,36 +64,39 @@ u32 ctas_per_sm(const Gemm& g, const Geometry& s) {
   return fit && g.a_type == Activations::kF16 && s.threads() == 128 && s.tile_m <= 64 ? 3 : 256 / s.threads();
 }
 
-// Slabs of staged activations on their way into shared memory, one after the other. What does not change from
-// slab to slab is found once: it costs registers, but fewer instructions among those of the tensor cores.
+// Slabs of a team's staged activations on their way into shared memory, one after the other. What does not
+// change from slab to slab is found once: it costs registers, but fewer instructions among those of the
+// tensor cores.
 class StagedSlabs {
  public:
   StagedSlabs(KernelBuilder& k, const Geometry& s, const GlobalPtr<const std::byte, 16>& a, const Reg<u32>& m,
-              const Reg<u32>& first_m)
+              const Reg<u32>& first_m, const Reg<u32>& team, const Reg<u32>& thread)
       : k_(k),
         s_(s),
-        own_(k.tid_x() * kPiece),
+        own_(thread * kPiece),
         groups_((m + (kSlabGroupRows - 1)) / kSlabGroupRows),
         next_(k.var<u64>(0)) {
     const Reg<u32> first = first_m / kSlabGroupRows;
-    const auto begin = a + (cvt<u64>(first) * u64{kGroupBytes} + cvt<u64>(own_));
+    const Reg<u64> slab = cvt<u64>(groups_) * cvt<u64>(team * kChunkSlabs);
+    const auto begin = a + ((slab + cvt<u64>(first)) * u64{kGroupBytes} + cvt<u64>(own_));
     next_ = Reg<u64>(&k, begin.base());
-    for (u32 bytes = 0; bytes < s.slab_stage; bytes += s.threads() * kPiece) {
+    for (u32 bytes = 0; bytes < s.slab_stage; bytes += s.team() * kPiece) {
       const Pred exists = first + (own_ + bytes) / kGroupBytes < groups_;
       there_.push_back(selp(k.constant<u32>(kPiece), k.constant<u32>(0), exists));
     }
   }
 
   // A slab's groups lie side by side, in global memory as here; those that there are not become zeros. Each
-  // thread has as many pieces.
-  void copy_next(const SharedPtr<std::byte, 16>& stage) {
+  // thread has as many pieces. After the last of a chunk the other teams' chunks are passed over.
+  void copy_next(const SharedPtr<std::byte, 16>& stage, bool last_of_chunk) {
     const GlobalPtr<const std::byte, 16> from(&k_, Reg<u64>(next_).id());
     for (u32 i = 0; i < there_.size(); ++i) {
-      const u32 bytes = i * s_.threads() * kPiece;
+      const u32 bytes = i * s_.team() * kPiece;
       cp_async_cg_16(assume_aligned<16>(stage + (own_ + bytes)), assume_aligned<16>(from + u64{bytes}),
                      there_[i]);
     }
-    next_ = next_ + cvt<u64>(groups_) * u64{kGroupBytes};
+    const u64 slabs = 1 + (last_of_chunk ? (s_.teams - 1) * kChunkSlabs : 0);
+    next_ = next_ + cvt<u64>(groups_) * (slabs * kGroupBytes);
   }
 
  private:
@@ -113,11 +123,14 @@ class MmaKernel {
         a_(k.param(&Gemm::Args::a)),
         tile_(tile_of_cta(k, shape, m_)),
         lane_(k.tid_x() & 31u),
-        warp_(k.tid_x() >> 5),
+        team_(s_.teams > 1 ? k.tid_x() / s_.team() : k.constant<u32>(0)),
+        thread_(s_.teams > 1 ? k.tid_x() % s_.team() : k.tid_x()),
+        warp_(thread_ >> 5),
         weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_),
-        chunks_(shared),
-        slabs_(assume_aligned<16>(shared + kChunks * s_.chunk_stage)),
-        scales_(k, at<f32>(assume_aligned<16>(slabs_ + kSlabs * s_.slab_stage)), s_.tile_m) {}
+        shared_(shared),
+        chunks_(assume_aligned<16>(shared + team_ * s_.team_stages())),
+        slabs_(assume_aligned<16>(chunks_ + kChunks * s_.chunk_stage)),
+        scales_(k, at<f32>(assume_aligned<16>(shared + s_.teams * s_.team_stages())), s_.tile_m) {}
 
   void build() {
     parts::launch_dependents(k_);
@@ -129,43 +142,58 @@ class MmaKernel {
 
  private:
   void multiply(RowUnits<F>& units) {
-    if (staged()) staged_slabs_.emplace(k_, s_, a_, m_, tile_.first_m);
-    copy_chunk(k_.constant<u32>(0), std::min(g_.k, kChunkValues));
+    if (staged()) staged_slabs_.emplace(k_, s_, a_, m_, tile_.first_m, team_, thread_);
+    copy_chunk_if_there(team_);
     parts::wait_for_predecessor(k_);
     if (!staged()) {
       scales_.find(g_.k, s_.threads(), [&](const Reg<u32>& i) { return row_of_a(i); });
       k_.bar_sync(0);
     }
     for (u32 slab = 0; slab < kAhead; ++slab) {
-      if (slab < slabs()) fill_slab(k_.constant<u32>(slab), slab);
+      fill_slab_if_there(team_ * kChunkSlabs + slab, slab);
       k_.cp_async_commit_group();
     }
     Sums sums(kTiles);
     for (auto& of_tile : sums) {
       for (u32 i = 0; i < s_.tile_m / kColumns; ++i) of_tile.emplace_back(k_);
     }
-    const u32 whole = g_.k / kChunkValues, rest = g_.k % kChunkValues;
-    k_.for_(0u, whole, 1, [&](const Reg<u32>& chunk) { add_chunk(chunk, kChunkValues, units, sums); });
-    if (rest) add_chunk(k_.constant<u32>(whole), rest, units, sums);
+    if (whole()) {
+      k_.for_(team_, whole(), s_.teams,
+              [&](const Reg<u32>& chunk) { add_chunk(chunk, kChunkValues, units, sums); });
+    }
+    if (rest()) {
+      k_.if_(team_ == whole() % s_.teams, [&] { add_chunk(k_.constant<u32>(whole()), rest(), units, sums); });
+    }
     for (u32 tile = 0; tile < kTiles; ++tile) {
       for (auto& group : sums[tile]) scale_rows(group, units.inverse(2 * tile), units.inverse(2 * tile + 1));
     }
-    store(sums);
+    if (s_.teams > 1) {
+      k_.bar_sync(0);  // the stages, in whose place sums come, are no longer read
+      k_.if_(team_ > 0u, [&] { keep(sums); });
+      k_.bar_sync(0);
+    }
+    k_.if_(team_ == 0u, [&] { store(sums); });
   }
 
   bool staged() const { return g_.a_type == Activations::kF16; }
+  u32 whole() const { return g_.k / kChunkValues; }
+  u32 rest() const { return g_.k % kChunkValues; }
   u32 slabs() const { return static_cast<u32>(staged_f16_slabs(g_.k)); }
 
   // ---- Into shared memory, by all threads
 
   SharedPtr<std::byte, 16> chunk_stage(const Reg<u32>& chunk) const {
-    return assume_aligned<16>(chunks_ + chunk % kChunks * s_.chunk_stage);
+    return assume_aligned<16>(chunks_ + chunk / s_.teams % kChunks * s_.chunk_stage);
   }
   SharedPtr<std::byte, 16> slab_stage(u32 stage) const {
     return assume_aligned<16>(slabs_ + stage * s_.slab_stage);
   }
   void copy_chunk(const Reg<u32>& chunk, u32 values) const {
-    weights_.copy(chunk_stage(chunk), chunk, values, s_.tile_n, k_.tid_x(), s_.threads());
+    weights_.copy(chunk_stage(chunk), chunk, values, s_.tile_n, thread_, s_.team());
+  }
+  void copy_chunk_if_there(const Reg<u32>& chunk) const {
+    if (whole()) k_.if_(chunk < whole(), [&] { copy_chunk(chunk, kChunkValues); });
+    if (rest()) k_.if_(chunk == whole(), [&] { copy_chunk(chunk, rest()); });
   }
   // Rows past the last are that one again; their sums are not kept.
   GlobalPtr<const f32, 16> row_of_a(const Reg<u32>& i) const {
@@ -173,15 +201,17 @@ class MmaKernel {
     return assume_aligned<16>(at<f32>(a_) + cvt<u64>(row) * u64{g_.k});
   }
 
-  void fill_slab(const Reg<u32>& slab, u32 stage) {
-    if (staged_slabs_) {
-      staged_slabs_->copy_next(slab_stage(stage));
-    } else {
-      convert_slab(slab, slab_stage(stage));
-    }
+  void fill_slab_if_there(const Reg<u32>& slab, u32 stage) {
+    k_.if_(slab < slabs(), [&] {
+      if (staged_slabs_) {
+        staged_slabs_->copy_next(slab_stage(stage), stage + 1 == kSlabs);
+      } else {
+        convert_slab(slab, slab_stage(stage));
+      }
+    });
   }
   void convert_slab(const Reg<u32>& slab, const SharedPtr<std::byte, 16>& stage) const {
-    k_.for_(k_.tid_x(), s_.tile_m * kSlabSteps, s_.threads(), [&](const Reg<u32>& index) {
+    k_.for_(thread_, s_.tile_m * kSlabSteps, s_.team(), [&](const Reg<u32>& index) {
       const Reg<u32> row = index / kSlabSteps;
       const Reg<u32> in_slab = index % kSlabSteps;
       const Reg<u32> step = (min)(slab * kSlabSteps + in_slab, g_.k / 16 - 1);
@@ -205,7 +235,7 @@ class MmaKernel {
     };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);
-      k_.bar_sync(0);
+      team_barrier();
       if (!staged()) start_next(chunk, slab);  // which takes many registers
       if (Chunks::kWholeChunk && slab == 0) load(0);
       for (u32 half = 0; half < 2; ++half) {
@@ -218,17 +248,12 @@ class MmaKernel {
     }
   }
 
-  // Slab kAhead further on, and with a chunk's first slab the next chunk.
+  // The team's slab kAhead further on, and with a chunk's first slab its next chunk.
   void start_next(const Reg<u32>& chunk, u32 slab) {
     const u32 ahead = slab + kAhead;
-    k_.if_(chunk * kChunkSlabs + ahead < slabs(),
-           [&] { fill_slab(chunk * kChunkSlabs + ahead, ahead % kSlabs); });
-    if (slab == 0) {
-      const u32 whole = g_.k / kChunkValues, rest = g_.k % kChunkValues;
-      const Reg<u32> next = chunk + 1u;
-      if (whole > 1) k_.if_(next < whole, [&] { copy_chunk(next, kChunkValues); });
-      if (rest && whole > 0) k_.if_(next == whole, [&] { copy_chunk(next, rest); });
-    }
+    const u32 of_others = ahead < kChunkSlabs ? 0 : (s_.teams - 1) * kChunkSlabs;
+    fill_slab_if_there(chunk * kChunkSlabs + (ahead + of_others), ahead % kSlabs);
+    if (slab == 0) copy_chunk_if_there(chunk + s_.teams);
     k_.cp_async_commit_group();
   }
 
@@ -254,6 +279,30 @@ class MmaKernel {
     }
   }
 
+  void team_barrier() const {
+    if (s_.teams == 1) return k_.bar_sync(0);
+    k_.bar_sync(team_ + kTeamBarrier, s_.team());
+  }
+
+  // ---- Sums
+
+  // Where one of the second team's lies, for the same thread of the first.
+  SharedPtr<f32> place(u32 tile, u32 group, u32 i) const {
+    return at<f32>(shared_) + (thread_ + ((tile * (s_.tile_m / kColumns) + group) * 4 + i) * s_.team());
+  }
+  void keep(const Sums& sums) const {
+    for (u32 tile = 0; tile < kTiles; ++tile) {
+      for (u32 group = 0; group < s_.tile_m / kColumns; ++group) {
+        for (u32 i = 0; i < 4; ++i) st_shared(place(tile, group, i), sums[tile][group][i]);
+      }
+    }
+  }
+  // Of the first team: with what the second one has kept.
+  Reg<f32> total(const Sums& sums, u32 tile, u32 group, u32 i) const {
+    const Reg<f32> own = sums[tile][group][i];
+    return s_.teams == 1 ? own : own + ld_shared(place(tile, group, i));
+  }
+
   void store(const Sums& sums) const {
     const Reg<u32> own_m = (lane_ & 3u) * 2u;
     const Reg<u32> first_m = tile_.first_m + own_m;
@@ -261,7 +310,7 @@ class MmaKernel {
     store_outputs(
         k_, g_, m_, first_m, tile_.first_n + warp_ * kWarpRows + (lane_ >> 2), s_.tile_m / kColumns,
         kRowsOfLane, g_.n % s_.tile_n == 0,
-        [&](u32 group, u32 j, u32 r) { return sums[r / 2][group][r % 2 * 2 + j]; },
+        [&](u32 group, u32 j, u32 r) { return total(sums, r / 2, group, r % 2 * 2 + j); },
         [&](u32 row) {
           return staged() ? ld_global(inverses + (first_m + row)) : scales_.inverse(own_m + row);
         });
@@ -273,9 +322,9 @@ class MmaKernel {
   const Reg<u32> m_;
   const GlobalPtr<const std::byte, 16> a_;
   const Tile tile_;
-  const Reg<u32> lane_, warp_;
+  const Reg<u32> lane_, team_, thread_, warp_;
   const Chunks weights_;
-  const SharedPtr<std::byte, 16> chunks_, slabs_;
+  const SharedPtr<std::byte, 16> shared_, chunks_, slabs_;  // of the CTA; of the team
   const RowScales scales_;
   std::optional<StagedSlabs> staged_slabs_;
 };
