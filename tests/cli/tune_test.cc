@@ -23,8 +23,8 @@ TEST_CASE("tune needs a GPU, and products that exist", "[cli]") {
     return finished.err;
   };
   CHECK(contains(refusal({"tune"}), "only a CUDA device can be tuned for"));
-  CHECK(contains(refusal({"tune", "--m", "1,3"}),
-                 "m is 3; it must be a power of two from 1 to 16: kernels are made for so many rows"));
+  CHECK(contains(refusal({"tune", "--m", "1,5"}),
+                 "m is 5; it must be 3 or a power of two from 1 to 16: kernels are made for so many rows"));
   CHECK(contains(refusal({"tune", "--operation", "gemm"}), "only a CUDA device can be tuned for"));
   CHECK(contains(refusal({"tune", "--operation", "gemm", "--m", "50"}),
                  "m is 50; it must be 56, which stands for it"));
@@ -76,10 +76,10 @@ TEST_CASE("candidates of matrix products are what a device has, with tiles for m
     return names;
   };
   const auto of_f16 = all_of(Activations::kF16, 32);
-  for (const char* name :
-       {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "mma tile_m=16 tile_n=64", "mma tile_m=32 tile_n=128"})
+  for (const char* name : {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "mma tile_m=16 tile_n=64",
+                           "mma tile_m=32 tile_n=128", "mma tile_m=32 tile_n=128 split_k=2"})
     CHECK(of_f16.count(name) == 1);
-  CHECK(of_f16.size() == 3 * 5 + 2 * 3);
+  CHECK(of_f16.size() == 3 * 5 + 2 * 3 * 2);
   const auto of_f32 = all_of(Activations::kF32, 512);
   for (const char* name : {"tiled tile_m=16", "dp4a tile_m=1", "wmma", "wmma_multi_warp",
                            "mma tile_m=128 tile_n=32", "sgemm", "hgemm", "dequant_hgemm", "fp8"})
@@ -103,7 +103,7 @@ TEST_CASE("tune keeps a record of a matrix product, and the executor takes it", 
   CHECK(rows[0]["by_default"] > 0);
   CHECK(rows[0]["tried"] > 15);
   CHECK(rows[1]["product"] == "format=q4k n=64 k=512 m=32 a_type=f16");
-  CHECK(rows[1]["tried"] == 2 * 3);  // no Hopper
+  CHECK(rows[1]["tried"] == 2 * 3 * 2);  // no Hopper
   const json listed = command.run_json({"tune", "--list"});
   REQUIRE(listed["records"].size() == 4);
   std::map<std::string, std::string> variants;

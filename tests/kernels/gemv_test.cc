@@ -191,7 +191,7 @@ TEST_CASE("activations are quantised as documented", "[kernels][gemv][device]") 
 
 TEST_CASE("a few vectors of long rows leave shared memory for a plan", "[kernels][gemv]") {
   for (const FormatInfo& format : kFormats) {
-    for (const u32 max_m : {2u, 4u}) {
+    for (const u32 max_m : {2u, 3u, 4u}) {
       const BatchedGemv few{.format = format.format, .k = 14336, .n = 4096, .max_m = max_m};
       INFO(KernelType(few)->text());
       CHECK(few.validate().ok());
@@ -206,7 +206,7 @@ TEST_CASE("each vector of a few gives the bits that it gives alone", "[kernels][
     const LaunchData all = random_launch(four, {0, 0, 0, 4}, 11);
     check(all);
     const std::vector<float> y = as<float>(run(all)[2]);
-    for (const u32 max_m : {1u, 2u, 4u}) {
+    for (const u32 max_m : {1u, 2u, 3u, 4u}) {
       for (u32 m = 1; m <= max_m; ++m) {
         BatchedGemv few = four;
         few.max_m = max_m;

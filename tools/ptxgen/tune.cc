@@ -1,12 +1,12 @@
 // ptxgen tune: which variant of a product is the fastest on this device, kept for the executors to come.
 #include <algorithm>
-#include <bit>
 #include <cstdio>
 #include <ctime>
 #include <memory>
 
 #include "ptxgen/device_policy.h"
 #include "ptxgen/tuning.h"
+#include "src/runtime/gemv_rows.h"
 #include "tools/ptxgen/candidates.h"
 #include "tools/ptxgen/command.h"
 #include "tools/ptxgen/list_options.h"
@@ -26,9 +26,9 @@ struct Kind<GemvShape> {
   static constexpr ProductKind kKind = ProductKind::kGemv;
   static Activations type(const GemvShape& shape) { return shape.x_type; }
   static absl::Status check_rows(u32 m) {
-    if (m >= 1 && m <= kMostGemvRows && std::has_single_bit(m)) return absl::OkStatus();
+    if (m == internal::bucket_gemv_rows(m)) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        str_cat("m is ", m, "; it must be a power of two from 1 to ", kMostGemvRows,
+        str_cat("m is ", m, "; it must be 3 or a power of two from 1 to ", kMostGemvRows,
                 ": kernels are made for so many rows, by which all others are dealt"));
   }
   static absl::Status check(const DevicePolicy&, const GemvShape&) { return absl::OkStatus(); }
@@ -61,7 +61,7 @@ struct Options {
               kind == ProductKind::kGemm ? field_infos(GemmShape{}) : field_infos(GemvShape{}),
               kind == ProductKind::kGemm
                   ? "numbers that others are rounded up to, 8, 16, 24 ... 65536; default 512"
-                  : "1, 2, 4, 8, 16; default 1") {
+                  : "1, 2, 3, 4, 8, 16; default 1") {
     add_operation(app, "which product of the executor; default gemv");
     app.add_flag("--list", list, "show the records that are kept, and measure nothing");
     app.add_flag("--json", json, "print JSON");

@@ -1,5 +1,7 @@
 #include "ptxgen/gemv.h"
 
+#include <bit>
+
 #include "src/kernels/gemv/mma.h"
 #include "src/kernels/gemv/rows.h"
 #include "src/kernels/gemv/stream.h"
@@ -110,7 +112,9 @@ std::string BatchedGemv::name() const {
 
 absl::Status BatchedGemv::validate() const {
   const auto refuse = [](std::string message) { return absl::InvalidArgumentError(std::move(message)); };
-  if ((max_m & (max_m - 1)) != 0) return refuse(str_cat("max_m is ", max_m, "; it must be a power of two"));
+  if (!std::has_single_bit(max_m) && (max_m != 3 || schedule != Schedule::kStream)) {
+    return refuse(str_cat("max_m is ", max_m, "; it must be a power of two, or 3 with schedule stream"));
+  }
   if (schedule != Schedule::kStream) return gemv::check_mma(mma_of(*this));
   if (!equal_fields(mma_plan, MmaPlan{}))
     return refuse("columns, warps or chunk is given with schedule stream; they belong to mma and mma_direct");

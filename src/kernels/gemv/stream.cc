@@ -32,9 +32,9 @@ namespace {
 
 using parts::Bytes;
 
-// Sums each of the values over `lanes` neighbouring lanes. While several remain, lanes swap halves of them
-// and keep one half each. Returns the number of the value in front, which lanes / values.size() neighbours
-// then hold. The order of additions depends on `lanes` alone.
+// Sums each of the values, a power of two, over `lanes` neighbouring lanes. While several remain, lanes swap
+// halves of them and keep one half each. Returns the number of the value in front, which lanes /
+// values.size() neighbours then hold. The order of additions depends on `lanes` alone.
 Reg<u32> exchange_sums(std::vector<Reg<f32>>& values, u32 lanes, const Reg<u32>& lane) {
   KernelBuilder& k = *lane.kernel();
   Reg<u32> index = k.constant<u32>(0);
@@ -263,12 +263,16 @@ class JobKernel {
 
   // Those of the tiles from `first_tile` on.
   void leave_sums(const Share& share, const Reg<u32>& first_tile, std::vector<Reg<f32>>& sums) const {
-    const u32 values = static_cast<u32>(sums.size()), of_row = job_.matrices * s_.max_m;
+    const u32 real = static_cast<u32>(sums.size()), values = std::bit_ceil(real),
+              of_row = job_.matrices * s_.max_m;
+    sums.resize(values, k_.constant<f32>(0.f));
     const Reg<u32> value = exchange_sums(sums, s_.plan.row_lanes, lane_);
     const Reg<u32> set = value / of_row;
     const Reg<u32> tile = first_tile + set / s_.plan.rows;
     const Reg<u32> row = tile * g_.tile_rows + share.first_row + set % s_.plan.rows * g_.sets;
-    k_.if_((lane_ & (s_.plan.row_lanes / values - 1)) == 0u && row < rows_, [&] {
+    Pred kept = (lane_ & (s_.plan.row_lanes / values - 1)) == 0u && row < rows_;
+    if (real < values) kept = kept && value < real;
+    k_.if_(kept, [&] {
       st_shared(partials_ + ((share.slice * g_.most_rows + row) * of_row + value % of_row), sums[0]);
     });
   }
