@@ -174,7 +174,7 @@ void build(KernelBuilder& k, const Gemv& gemv, const RowPlan& plan) {
   k.minnctapersm(std::clamp(threads_per_sm / plan.threads(), 1u, kCtasPerSm));
   const Reg<u32> lane = k.tid_x() & 31u;
   const Reg<u32> warp = k.tid_x() >> 5;
-  const bool one_row = plan.rows_per_cta == 1;  // the whole CTA's
+  const bool one_row = plan.rows_per_cta == 1 && plan.warps_per_row > 1;  // the whole CTA's
   const Reg<u32> row = one_row ? k.ctaid_x() : k.ctaid_x() * plan.rows_per_cta + warp / plan.warps_per_row;
   const RowWalk<F, W> walk(k, plan, lane, warp % plan.warps_per_row);
   Var<f32> acc = k.var<f32>(0.f);

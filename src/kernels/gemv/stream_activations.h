@@ -119,20 +119,37 @@ class StagedActivations {
   }
 
   void stage_units(const std::vector<Work>& group) const {
-    std::vector<parts::Quantized> quantized;
     if (s_.x_type == Activations::kQ8_1) {
-      for (const Work& w : group) quantized.push_back(load_quantized(w.row.begin, w.index));
+      stage_units(
+          group, [&](const Work& w) { return load_quantized(w.row.begin, w.index); },
+          [](const parts::Quantized& loaded, const Work&) { return loaded; });
     } else {
-      std::vector<Eight> values;
-      for (const Work& w : group) values.push_back(load_eight(w.row, w.index));
-      for (std::size_t i = 0; i < group.size(); ++i) {
-        const Work& w = group[i];
-        quantized.push_back(parts::quantize(w.factor ? normalised(values[i], w) : values[i]));
-      }
+      stage_units(
+          group, [&](const Work& w) { return load_eight(w.row, w.index); },
+          [&](const Eight& loaded, const Work& w) {
+            return parts::quantize(w.factor ? normalised(loaded, w) : loaded);
+          });
     }
-    for (std::size_t i = 0; i < group.size(); ++i) {
-      if_within(group[i].first, [&] { store(group[i].row.m, group[i].first, quantized[i]); });
+  }
+  template <class Load, class Quantize>
+  void stage_units(const std::vector<Work>& group, const Load& load, const Quantize& quantize) const {
+    std::vector<decltype(load(group[0]))> loaded;
+    for (const Work& w : group) loaded.push_back(load(w));
+    const auto quantized = [&](std::size_t i) { return quantize(loaded[i], group[i]); };
+    const auto put = [&](std::size_t i, const parts::Quantized& q) {
+      store(group[i].row.m, group[i].first, q);
+    };
+    // Of several rows with fewer units than threads, whole warps quantise nothing.
+    if (group.size() > 1 && units_ < threads_ && units_ % 32 == 0) {
+      // From one lane, so that an assembler sees that warps branch together.
+      const Reg<u32> first_tid = shfl_sync_idx(k_.tid_x(), 0u, 0x1fu, 0xffffffffu);
+      return k_.if_(first_tid < units_, [&] {
+        for (std::size_t i = 0; i < group.size(); ++i) put(i, quantized(i));
+      });
     }
+    std::vector<parts::Quantized> all;
+    for (std::size_t i = 0; i < group.size(); ++i) all.push_back(quantized(i));
+    for (std::size_t i = 0; i < group.size(); ++i) if_within(group[i].first, [&] { put(i, all[i]); });
   }
 
   // ---- RMSNorm: x * gamma / sqrt(mean of x^2 + epsilon)
