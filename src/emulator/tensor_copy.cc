@@ -159,11 +159,16 @@ std::optional<TiledTensor> read_map(Warp& warp, const Op& op, unsigned lane) {
   return tensor;
 }
 
-Box::Coordinates coordinates(const Warp& warp, const Op& op, unsigned lane, std::size_t first) {
+// Where a box begins between two pieces of 16 bytes of a row, an H200 stops with an illegal instruction.
+std::optional<Box::Coordinates> coordinates(Warp& warp, const Op& op, unsigned lane,
+                                            const TiledTensor& tensor, std::size_t first) {
   Box::Coordinates at = {};
   for (std::uint32_t d = 0; d < (op.mode & kRankMask); ++d)
     at[d] = warp.lanes<std::int32_t>(op.src[first + d])[lane];
-  return at;
+  const std::int64_t begin = std::int64_t{at[0]} * info(tensor.type).bytes;
+  if (begin % 16 == 0) return at;
+  warp.fault(op, lane, str_cat("the box begins at byte ", begin, " of a row, which is not a multiple of 16"));
+  return std::nullopt;
 }
 
 // The pieces of the copy, those of the tensor found in global memory.
@@ -193,7 +198,8 @@ void tensor_load(Warp& warp, const Op& op, LaneMask mask) {
     if (!c.shared(Space::kCluster, warp.lanes<std::uint64_t>(op.src[1])[lane], bytes, 128, "writes")) return;
     if (!c.same_cta()) return;
     const std::uint32_t rank = op.mode & kRankMask;
-    if (!find_pieces(c, *tensor, coordinates(warp, op, lane, 3), warp.cta->shared.stride(), true)) return;
+    const auto at = coordinates(warp, op, lane, *tensor, 3);
+    if (!at || !find_pieces(c, *tensor, *at, warp.cta->shared.stride(), true)) return;
     if (op.mode & kMulticast) {
       if (!c.multicast(warp.lanes<std::uint16_t>(op.src[3 + rank])[lane], 128)) return;
       continue;
@@ -212,7 +218,8 @@ void tensor_store(Warp& warp, const Op& op, LaneMask mask) {
     Copying c(warp, op, lane);
     const auto bytes = static_cast<std::uint32_t>(tensor->box_bytes());
     if (!c.shared(Space::kShared, warp.lanes<std::uint64_t>(op.src[1])[lane], bytes, 128, "reads")) return;
-    if (!find_pieces(c, *tensor, coordinates(warp, op, lane, 2), warp.cta->shared.stride(), false)) return;
+    const auto at = coordinates(warp, op, lane, *tensor, 2);
+    if (!at || !find_pieces(c, *tensor, *at, warp.cta->shared.stride(), false)) return;
     if (!c.begin_read(c.copy.shared)) return;
     c.start_store();
   }

@@ -165,22 +165,22 @@ TEST_CASE("boxes of every rank land as they are defined", "[emulator][tensor]") 
 
 TEST_CASE("outside the tensor there are zeros", "[emulator][tensor]") {
   const Tensor t = make(ptxgen::Type::kF16, {40, 12}, {16, 8});
-  for (const std::vector<std::int64_t>& at : std::vector<std::vector<std::int64_t>>{{-3, 2},
-                                                                                    {30, 2},
+  for (const std::vector<std::int64_t>& at : std::vector<std::vector<std::int64_t>>{{-8, 2},
+                                                                                    {32, 2},
                                                                                     {8, -5},
                                                                                     {8, 9},
                                                                                     {-16, 0},
                                                                                     {40, 0},
                                                                                     {0, 12},
-                                                                                    {-5, -5},
-                                                                                    {33, 11},
-                                                                                    {2147483647, 0}}) {
+                                                                                    {-8, -5},
+                                                                                    {32, 11},
+                                                                                    {2147483640, 0}}) {
     check_load(t, at);
   }
   for (const Swizzle swizzle : {Swizzle::k32B, Swizzle::k64B, Swizzle::k128B}) {
     const Tensor swizzled = make(ptxgen::Type::kF16, {100, 40}, {bytes(swizzle) / 2, 16}, swizzle);
-    check_load(swizzled, {-5, 30});
-    check_load(swizzled, {95, -3});
+    check_load(swizzled, {-8, 30});
+    check_load(swizzled, {88, -3});
   }
 }
 
@@ -210,16 +210,16 @@ TEST_CASE("every n-th element of an outer dimension", "[emulator][tensor]") {
   CHECK(t.tensor.moved(1) == 5);
   CHECK(t.tensor.moved(2) == 2);
   CHECK(t.tensor.box_bytes() == 16 * 5 * 2 * 2);
-  check_load(t, {4, 3, 1});
-  check_load(t, {4, -3, 4});
-  check_load(t, {20, 20, 0});
+  check_load(t, {8, 3, 1});
+  check_load(t, {8, -3, 4});
+  check_load(t, {24, 20, 0});
 }
 
 TEST_CASE("a box is stored, but for what lies outside", "[emulator][tensor]") {
   for (const Swizzle swizzle : {Swizzle::kNone, Swizzle::k64B}) {
     const Tensor t = make(ptxgen::Type::kU16, {40, 12}, {32, 8}, swizzle);
     for (const std::vector<std::int64_t>& at :
-         std::vector<std::vector<std::int64_t>>{{4, 2}, {-8, 1}, {20, 9}, {0, -3}}) {
+         std::vector<std::vector<std::int64_t>>{{8, 2}, {-8, 1}, {24, 9}, {0, -3}}) {
       // Fill the tile with the box at (0, 0), then store it at `at`.
       const std::string body =
           str_cat(load({0, 0}, t.tensor.box_bytes()),
@@ -264,6 +264,10 @@ TEST_CASE("tensor copies that go wrong", "[emulator][tensor]") {
              Contains("at shared address 0x40, which is not a multiple of 128"));
   CHECK_THAT(copy("[%r1+7296], [%map, {0, 0}], [bar]"),
              Contains("writes 1024 bytes at shared address 0x1c80"));
+  CHECK_THAT(copy("[%r1], [%map, {3, 0}], [bar]"),
+             Contains("the box begins at byte 12 of a row, which is not a multiple of 16"));
+  CHECK_THAT(says(t, "@%p0 cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%map, {-2, 0}], [tile];"),
+             Contains("the box begins at byte -8 of a row"));
   CHECK_THAT(copy("[%r1], [%map, {0, 0}], [tile]"), Contains("where no mbarrier has been initialised"));
   CHECK_THAT(copy("[%r1], [%map+8, {0, 0}], [bar]"), Contains("which is not a multiple of 64"));
   CHECK_THAT(
