@@ -7,8 +7,10 @@
 #pragma once
 
 #include <bit>
+#include <optional>
 
 #include "ptxgen/gemv.h"
+#include "ptxgen/tensor_map.h"
 
 namespace ptxgen {
 
@@ -172,6 +174,8 @@ struct PTXGEN_API Gemm {
   std::string name() const;
   absl::Status validate() const;
   LaunchShape launch_shape(const Args& args) const;
+  // The weights, where wgmma copies boxes of them: where rows are multiples of 16 bytes.
+  std::optional<TiledTensor> tensor(const Args& args) const;
   void build(KernelBuilder& k) const;
 };
 

@@ -48,6 +48,10 @@ class PTXGEN_API KernelBuilder {
   template <class Args, class T>
   auto param(T Args::*member, SourceLocation where = SourceLocation::current());
 
+  // Declares one more parameter, the TensorMap of what the descriptor's tensor() is (kernel_type.h). Called
+  // once, before shared memory is declared.
+  TensorMapPtr tensor_map(SourceLocation where = SourceLocation::current());
+
   // Shared memory for `count` elements, aligned to Align bytes; its content is undefined until written.
   template <class T, std::size_t Align = alignof(T)>
   requires(DeviceType<T> || std::same_as<T, MBarrier>) SharedPtr<T, Align> shared(

@@ -20,13 +20,17 @@
 //     void build(KernelBuilder& k) const;
 //   };
 //
-// Optional: `absl::Status validate() const` for rules that bounds cannot say.
+// Optional: `absl::Status validate() const` for rules that bounds cannot say; `std::optional<TiledTensor>
+// tensor(const Args&) const` for a kernel that copies boxes of one of its buffers: every launch makes a
+// TensorMap of it, which the kernel has as one more parameter (KernelBuilder::tensor_map()). Whether there is
+// one is a matter of the constants alone.
 #pragma once
 
 #include <array>
 #include <concepts>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <typeinfo>
 #include <utility>
@@ -41,6 +45,7 @@
 #include "ptxgen/fields.h"
 #include "ptxgen/kernel_builder.h"
 #include "ptxgen/launch_shape.h"
+#include "ptxgen/tensor_map.h"
 
 namespace ptxgen {
 
@@ -85,6 +90,9 @@ class PTXGEN_API Descriptor {
   // Of Args{}: null buffers, and scalars as their member initialisers have them.
   virtual std::vector<u64> default_arguments() const = 0;
   virtual LaunchShape launch_shape(ArgValues values) const = 0;
+  // What the parameter behind the arguments is a TensorMap of; nothing: there is none.
+  virtual std::optional<TiledTensor> tensor(ArgValues values) const = 0;
+  std::size_t num_parameters() const { return num_arguments() + (tensor(default_arguments()) ? 1 : 0); }
   virtual std::shared_ptr<const Descriptor> clone() const = 0;
 };
 
@@ -185,6 +193,11 @@ class DescriptorOf final : public Descriptor {
   }
   LaunchShape launch_shape(ArgValues values) const override {
     return value_.launch_shape(detail::from_values<Args>(values));
+  }
+  std::optional<TiledTensor> tensor(ArgValues values) const override {
+    if constexpr (requires(const Args& args) { value_.tensor(args); })
+      return value_.tensor(detail::from_values<Args>(values));
+    return std::nullopt;
   }
   std::shared_ptr<const Descriptor> clone() const override { return std::make_shared<DescriptorOf>(value_); }
 

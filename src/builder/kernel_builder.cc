@@ -338,6 +338,12 @@ void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocati
   kernel_.parameters.push_back({std::string(name), type});
 }
 
+TensorMapPtr KernelBuilder::tensor_map(SourceLocation where) {
+  const u32 index = static_cast<u32>(kernel_.parameters.size());
+  add_parameter("tensor_map", detail::ArgumentTraits<TensorMap>::kType, where);
+  return {this, parameter_address(index, where)};
+}
+
 u32 KernelBuilder::check_parameter(u32 index, SourceLocation where) {
   if (index < kernel_.parameters.size()) return index;
   mistake(where, "param: the member is not in the field list of Args; list it in Args::fields()");

@@ -19,9 +19,10 @@ namespace internal {
 
 // One key. Written by the thread that compiles it until `done`, and only read afterwards.
 struct CachedKernel {
-  CachedKernel(const Descriptor& d, std::size_t h, KernelKey k)
-      : descriptor(d.clone()), hash(h), stored_key(std::move(k)), key(stored_key.to_string()) {}
+  CachedKernel(const Device& on, const Descriptor& d, std::size_t h, KernelKey k)
+      : device(on), descriptor(d.clone()), hash(h), stored_key(std::move(k)), key(stored_key.to_string()) {}
 
+  const Device device;
   const std::shared_ptr<const Descriptor> descriptor;
   const std::size_t hash;
   KernelKey stored_key;
@@ -209,7 +210,7 @@ absl::StatusOr<KernelPtr> KernelStore::get(const Probe& probe, const DeviceState
   if (absl::Status s = state.refuse_while_recording("compiling a kernel"); !s.ok()) return s;
   KernelKey key = source_.environment();
   key.descriptor = probe.descriptor.text();
-  auto candidate = std::make_shared<CachedKernel>(probe.descriptor, probe.hash, std::move(key));
+  auto candidate = std::make_shared<CachedKernel>(device(), probe.descriptor, probe.hash, std::move(key));
   KernelPtr kernel;
   {
     const std::lock_guard lock(shard.mutex);
@@ -265,7 +266,7 @@ absl::Status KernelStore::compile(CachedKernel& kernel) {
   kernel.generated = *std::move(generated);
   dump(kernel);  // before the device sees it, which it may not survive
   absl::StatusOr<CodeSource::Code> code =
-      source_.load(kernel.stored_key, kernel.generated, kernel.descriptor->num_arguments());
+      source_.load(kernel.stored_key, kernel.generated, kernel.descriptor->num_parameters());
   if (!code.ok()) return code.status();
   kernel.function = std::move(code->function);
   kernel.origin = code->origin;
@@ -339,6 +340,13 @@ absl::Status CompiledKernel::launch(const Stream& stream, ArgValues values,
                             absl::Hex(values[i]), "; its address must be a multiple of ", arg.alignment));
     }
     args.push_back({&values[i], info(arg.type).bytes});  // little-endian: a short scalar is the first bytes
+  }
+  TensorMap map;
+  if (const std::optional<TiledTensor> tensor = type.tensor(values)) {
+    absl::StatusOr<TensorMap> encoded = state_->device.encode_tensor_map(*tensor);
+    if (!encoded.ok()) return std::move(encoded).status();
+    map = *encoded;
+    args.push_back(KernelArg::of(map));
   }
   return function().launch(stream, type.launch_shape(values), args, options);
 }

@@ -244,6 +244,35 @@ TEST_CASE("matrix products whose k two teams of a CTA share", "[kernels][gemm][d
   }
 }
 
+TEST_CASE("weights come in boxes where rows are multiples of 16 bytes and boxes pay", "[kernels][gemm]") {
+  const auto tensor = [](Format format, u32 blocks, u32 tile_m) {
+    Gemm gemm = product(format, blocks, 40, {GemmSchedule::kWgmma, Activations::kF16});
+    gemm.tile_m = tile_m;
+    const KernelType kernel(gemm);
+    CHECK(kernel->num_parameters() == kernel->num_arguments() + (gemm.tensor({}) ? 1 : 0));
+    Gemm::Args args;
+    args.weights.address = 4096;
+    return gemm.tensor(args);
+  };
+  // 3 chunks of 144 bytes a row, two of them or one in a stage of 128 rows.
+  const std::optional<TiledTensor> two = tensor(Format::kQ4_K, 3, 8);
+  REQUIRE(two);
+  CHECK(two->address == 4096);
+  CHECK(two->extents[0] == 108);
+  CHECK(two->extents[1] == 40);
+  CHECK(two->strides[0] == 432);
+  CHECK(two->box_bytes() == 288 * 128);
+  CHECK(tensor(Format::kQ4_K, 3, 128)->box_bytes() == 144 * 128);
+  CHECK(tensor(Format::kQ8_0, 24, 8)->box_bytes() == 272 * 128);  // two would leave room for two stages
+  CHECK(two->validate().ok());
+  CHECK_FALSE(tensor(Format::kQ4_K, 3, 136));
+  CHECK_FALSE(tensor(Format::kQ5_K, 3, 8));
+  CHECK_FALSE(tensor(Format::kQ6_K, 8, 8));
+  CHECK_FALSE(tensor(Format::kQ8_0, 9, 8));
+  Gemm mma = product(Format::kQ4_K, 3, 40, {GemmSchedule::kMma, Activations::kF16});
+  CHECK_FALSE(mma.tensor({}));
+}
+
 TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;
   std::uint64_t seed = 3000;
@@ -392,10 +421,15 @@ TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma"
   // Registers are written, and multiplied without a fence between.
   CHECK_THAT(spoilt("wgmma\\.fence\\.sync\\.aligned;", ""),
              Catch::Matchers::Contains("there is no wgmma.fence before"));
-  // A stage is called full before the copies of weights have landed.
+  // A stage is called full before its box of 128 rows of two chunks has landed.
+  CHECK_THAT(spoilt("mov\\.b32 (%r[0-9]+), 36864;", "mov.b32 $1, 0;"),
+             Catch::Matchers::Contains("is still to write; wait for it first"));
+  // The same of pieces: rows of 1890 bytes.
+  gemm.format = Format::kQ6_K;
   CHECK_THAT(spoilt("cp\\.async\\.mbarrier\\.arrive\\.noinc\\.shared\\.b64 (\\[.*\\]);",
                     "mbarrier.arrive.shared::cta.b64 _, $1;"),
              Catch::Matchers::Contains("is still to write; wait for it first"));
+  gemm.format = Format::kQ4_K;
   // Phases never change: every wait is for the first, and a set of slabs is announced before the last has
   // come.
   CHECK_THAT(spoilt("xor\\.b32 (%r[0-9]+), \\1, (%r[0-9]+);", "mov.b32 $1, $1;"),

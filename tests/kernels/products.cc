@@ -100,6 +100,11 @@ absl::StatusOr<Results> run_text(const GeneratedKernel& text, const LaunchData& 
     std::vector<KernelArg> args;
     for (std::size_t i = 0; i < arguments.size(); ++i)
       args.push_back({&values[i], info(arguments[i].type).bytes});
+    TensorMap map;
+    if (const std::optional<TiledTensor> tensor = launch.kernel->tensor(values)) {
+      map = require_value(device.encode_tensor_map(*tensor));
+      args.push_back(KernelArg::of(map));
+    }
     return function.launch(device.default_stream(), launch.kernel->launch_shape(values), args);
   });
 }

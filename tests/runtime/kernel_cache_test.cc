@@ -94,6 +94,7 @@ class SameHash final : public Descriptor {
   ArgInfos arguments(ArgValues values) const override { return inner_.arguments(values); }
   std::vector<u64> default_arguments() const override { return inner_.default_arguments(); }
   LaunchShape launch_shape(ArgValues values) const override { return inner_.launch_shape(values); }
+  std::optional<TiledTensor> tensor(ArgValues values) const override { return inner_.tensor(values); }
 
  private:
   DescriptorOf<Scale> inner_;

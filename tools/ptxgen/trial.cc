@@ -1,6 +1,8 @@
 #include "tools/ptxgen/trial.h"
 
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "ptxgen/strings.h"
 #include "tools/ptxgen/profile_report.h"
@@ -14,9 +16,10 @@ constexpr std::uint64_t kMostCtas = 4, kMostBytes = std::uint64_t{256} << 20, kM
 absl::Status prepare(const Descriptor& descriptor, ArgValues values, emulator::Memory& memory,
                      emulator::Arguments& arguments) {
   const ArgInfos infos = descriptor.arguments(values);
+  std::vector<std::uint64_t> placed(values.begin(), values.end());
   std::uint64_t left = kMostBytes;
   for (std::size_t i = 0; i < infos.size(); ++i) {
-    std::uint64_t value = values[i];
+    std::uint64_t& value = placed[i];
     if (infos[i].direction != Direction::kScalar) {
       const std::uint64_t bytes = std::max<std::uint64_t>(infos[i].bytes, 1);
       if (bytes > left) {
@@ -35,7 +38,11 @@ absl::Status prepare(const Descriptor& descriptor, ArgValues values, emulator::M
     if (absl::Status s = arguments.set_bytes(i, {reinterpret_cast<const std::byte*>(&value), bytes}); !s.ok())
       return s;
   }
-  return absl::OkStatus();
+  const std::optional<TiledTensor> tensor = descriptor.tensor(placed);
+  if (!tensor) return absl::OkStatus();
+  const absl::StatusOr<TensorMap> map = emulator::encode_tensor_map(*tensor);
+  if (!map.ok()) return map.status();
+  return arguments.set_bytes(infos.size(), {reinterpret_cast<const std::byte*>(&*map), sizeof(*map)});
 }
 
 absl::StatusOr<emulator::LaunchStats> launch(const Descriptor& descriptor, ArgValues values,
@@ -46,7 +53,7 @@ absl::StatusOr<emulator::LaunchStats> launch(const Descriptor& descriptor, ArgVa
   const auto program = emulator::Program::parse(kernel.ptx);
   if (!program.ok()) return program.status();
   const emulator::EntryInfo* entry = (*program)->find_entry(kernel.entry);
-  if (entry == nullptr || entry->params.size() != values.size())
+  if (entry == nullptr || entry->params.size() != descriptor.num_parameters())
     return absl::InternalError(str_cat("the text has no entry '", kernel.entry, "' with its parameters"));
   emulator::Memory memory;
   emulator::Arguments arguments(*entry);

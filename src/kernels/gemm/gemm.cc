@@ -71,6 +71,11 @@ LaunchShape Gemm::launch_shape(const Args& args) const {
   return shape;
 }
 
+std::optional<TiledTensor> Gemm::tensor(const Args& args) const {
+  if (schedule != GemmSchedule::kWgmma) return std::nullopt;
+  return gemm::wgmma_tensor(*this, args.weights.address);
+}
+
 void Gemm::build(KernelBuilder& b) const {
   const std::string_view chosen = kEnumNames<GemmSchedule>[static_cast<std::size_t>(schedule)];
   if (!parts::requires_target(b, chosen, info(schedule).lowest)) return;

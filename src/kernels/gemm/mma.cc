@@ -48,7 +48,7 @@ Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.tile_m = g.tile_m ? g.tile_m : 64;
   s.tile_n = g.tile_n ? g.tile_n : 128;
-  s.chunk_stage = s.tile_n * ChunkLayout(g.format, g.k).pitch;
+  s.chunk_stage = s.tile_n * ChunkLayout(g).pitch;
   s.slab_stage = s.tile_m / kSlabGroupRows * kGroupBytes;
   s.teams = std::max(g.split_k, 1u);
   s.shared_bytes =

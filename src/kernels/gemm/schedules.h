@@ -1,6 +1,8 @@
 // The schedules of Gemm: who does what is in their files.
 #pragma once
 
+#include <optional>
+
 #include "ptxgen/gemm.h"
 
 namespace ptxgen::gemm {
@@ -26,6 +28,7 @@ void build_mma(KernelBuilder& k, const Gemm& g);
 
 // Schedule wgmma: wgmma.cc.
 Shape wgmma_shape(const Gemm& g);
+std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights);
 void build_wgmma(KernelBuilder& k, const Gemm& g);
 
 // Which outputs a CTA has: those from row `first_n` of the weights and row `first_m` of a on. CTAs with the

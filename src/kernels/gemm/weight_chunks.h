@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "ptxgen/tensor_map.h"
 #include "src/kernels/formats/format.h"
 #include "src/kernels/gemm/row_units.h"
 #include "src/kernels/gemm/tensor_order.h"
@@ -13,21 +14,46 @@ namespace ptxgen::gemm {
 inline constexpr u32 kChunkValues = 256, kChunkSlabs = kChunkValues / kSlabValues;
 inline constexpr u32 kPiece = 16;  // bytes of an asynchronous copy
 
+// Where a tensor copy has measured faster on an H200 than copies of pieces: where decoding takes no longer
+// than copying, and slabs are not so wide that they keep busy what copies boxes too.
+inline bool boxes_pay(Format format, u32 tile_m) {
+  switch (format) {
+    case Format::kQ4_0:
+    case Format::kQ8_0:
+    case Format::kQ4_K: return tile_m <= 128;
+    default: return false;
+  }
+}
+
 // How the chunks of a row that share a stage lie in global and in shared memory.
 struct ChunkLayout {
   u32 row_bytes, chunk_bytes;
   bool whole_pieces;  // every chunk begins at a multiple of 16 bytes
+  bool boxes;         // a tensor copy brings a stage, without room between rows
   u32 pieces;         // that a stage's part of a row touches
   u32 pitch;          // from row to row in shared memory
 
-  ChunkLayout(Format format, u32 k, u32 chunks = 1) {
-    const FormatInfo& f = info(format);
-    row_bytes = k / f.block_values * f.block_bytes;
+  explicit ChunkLayout(const Gemm& g, u32 chunks = 1) {
+    const FormatInfo& f = info(g.format);
+    row_bytes = g.k / f.block_values * f.block_bytes;
     chunk_bytes = kChunkValues / f.block_values * f.block_bytes;
     whole_pieces = chunk_bytes % kPiece == 0 && row_bytes % kPiece == 0;
+    boxes = whole_pieces && g.schedule == GemmSchedule::kWgmma && boxes_pay(g.format, g.tile_m);
     // Blocks begin at even addresses, so one more piece where they may begin anywhere.
     pieces = (chunks * chunk_bytes + (whole_pieces ? 0 : kPiece - 2) + kPiece - 1) / kPiece;
-    pitch = (pieces | 1) * kPiece;  // an odd number, so that rows begin in different banks
+    // Of an odd number rows begin in different banks; but what a box has beyond its pieces costs more.
+    pitch = (boxes ? pieces : pieces | 1) * kPiece;
+  }
+
+  // `n` rows, in boxes of `rows` of a stage.
+  TiledTensor tensor(u64 weights, u32 n, u32 rows) const {
+    return {.type = Type::kU32,
+            .address = weights,
+            .rank = 2,
+            .extents = {row_bytes / sizeof(u32), n},
+            .strides = {row_bytes},
+            .box = {pitch / u32{sizeof(u32)}, rows},
+            .l2_promotion = 128};
   }
 };
 
@@ -53,7 +79,7 @@ class WeightChunks {
                const Reg<u32>& first_n, const Reg<u32>& lane, u32 chunks = 1)
       : k_(k),
         g_(g),
-        layout_(g.format, g.k, chunks),
+        layout_(g, chunks),
         weights_(weights),
         first_n_(first_n),
         place_(F::template place<W>(lane & 3u)),
@@ -68,6 +94,15 @@ class WeightChunks {
     } else {
       copy_anywhere(stage, chunk, values, rows, thread, threads);
     }
+  }
+
+  // The same by one thread, for a whole stage: the box of ChunkLayout::tensor() that begins with the chunk.
+  // What is outside the matrix becomes zeros.
+  void copy_box(const SharedPtr<std::byte, 128>& stage, const Reg<u32>& chunk, const TensorMapPtr& tensor,
+                const SharedPtr<MBarrier>& full) const {
+    const Reg<u32> word = chunk * (layout_.chunk_bytes / u32{sizeof(u32)});
+    const std::array<Reg<s32>, 2> begin = {bitcast<s32>(word), bitcast<s32>(first_n_)};
+    cp_async_bulk_tensor_2d_shared_global(stage, tensor, begin, full);
   }
 
   // Block `block` of chunk `chunk`, which is number `in_stage` of its stage, in rows lane / 4, lane / 4 + 8

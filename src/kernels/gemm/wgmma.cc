@@ -5,8 +5,9 @@
 //              turn, so that one decodes while the other multiplies. A warp has 16 rows, a lane its bytes of
 //              two of them, as in schedule mma. While the tensor cores multiply a slab of 64 values, the
 //              next one is decoded.
-//   copiers    three warps that bring chunks of weights into a ring by cp.async, in pieces of 16 bytes
-//              wherever blocks begin. They start before the kernel that writes the activations has ended.
+//   copiers    one thread that brings chunks of weights into a ring, a tensor copy a stage; or, where that
+//              cannot be or does not pay, three warps, by cp.async, in pieces of 16 bytes wherever blocks
+//              begin. They start before the kernel that writes the activations has ended.
 //   one thread that brings slabs of activations into another ring, a bulk copy each.
 //
 // With split_k, so many CTAs of a cluster share k. Each leaves its sums in its own shared memory, and adds
@@ -87,7 +88,7 @@ Geometry geometry_of(const Gemm& g) {
   const u32 wanted_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
   const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
   s.slab_sets = std::min(kMostSets, wanted_bytes / s.set() / turn * turn);
-  const auto stage_bytes = [&] { return kRows * ChunkLayout(g.format, g.k, s.chunks_in_stage).pitch; };
+  const auto stage_bytes = [&] { return kRows * ChunkLayout(g, s.chunks_in_stage).pitch; };
   const auto stages = [&] {
     constexpr u32 kBarrierBytes = 512;  // of the rings, and more
     const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes -
@@ -115,12 +116,15 @@ class WgmmaKernel {
   using Chunks = WeightChunks<F>;
 
  public:
-  WgmmaKernel(KernelBuilder& k, const Gemm& g, const Shape& shape, const SharedPtr<std::byte, 16>& shared)
+  // `tensor`: of the weights; nothing where they are copied in pieces.
+  WgmmaKernel(KernelBuilder& k, const Gemm& g, const Shape& shape, const std::optional<TensorMapPtr>& tensor,
+              const SharedPtr<std::byte, 16>& shared)
       : k_(k),
         g_(g),
         s_(geometry_of(g)),
         m_(k.param(&Gemm::Args::m)),
         a_(k.param(&Gemm::Args::a)),
+        tensor_(tensor),
         tile_(tile_of_cta(k, shape, m_)),
         thread_(k.tid_x()),
         lane_(thread_ & 31u),
@@ -171,7 +175,7 @@ class WgmmaKernel {
   // A pass begins with empty rings.
   void begin() const {
     slabs_.init_by(thread_, kTeam / 32);
-    chunks_.init_by(thread_, s_.chunks_in_stage * (kTeam / 32), kCopiers);
+    chunks_.init_by(thread_, s_.chunks_in_stage * (kTeam / 32), tensor_ ? 1 : kCopiers);
     inverses_.init_by(thread_, kTeam / 32);
     clear_missing_groups();
     k_.bar_sync(kPassBarrier, s_.threads());
@@ -225,6 +229,21 @@ class WgmmaKernel {
   // ---- Producers
 
   void copy_weights() const {
+    if (!tensor_) return copy_pieces();
+    k_.if_(thread_ == s_.consumers(), [&] { copy_boxes(); });
+  }
+
+  void copy_boxes() const {
+    parts::Ring::Cursor to = chunks_.cursor();
+    for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
+      chunks_.wait_free(to);
+      const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
+      weights_.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
+      to.advance();
+    });
+  }
+
+  void copy_pieces() const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
       chunks_.wait_free(to);
@@ -427,6 +446,7 @@ class WgmmaKernel {
   const Geometry s_;
   const Reg<u32> m_;
   const GlobalPtr<const std::byte, 16> a_;
+  const std::optional<TensorMapPtr> tensor_;
   const Tile tile_;
   const Reg<u32> thread_, lane_;
   const Reg<u32> groups_, first_group_, own_groups_;  // of 8 rows of a; what the CTA has of them
@@ -445,14 +465,22 @@ Shape wgmma_shape(const Gemm& g) {
   return {s.columns, kRows, s.threads(), s.shared_bytes, s.split};
 }
 
+std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights) {
+  const ChunkLayout layout(g, geometry_of(g).chunks_in_stage);
+  if (!layout.boxes) return std::nullopt;
+  return layout.tensor(weights, g.n, kRows);
+}
+
 void build_wgmma(KernelBuilder& k, const Gemm& g) {
   const Shape shape = wgmma_shape(g);
+  std::optional<TensorMapPtr> tensor;
+  if (wgmma_tensor(g, 0)) tensor = k.tensor_map();
   k.maxntid(shape.threads);
   k.minnctapersm(1);
   if (shape.split_k > 1) k.cluster(shape.split_k);
   const SharedPtr<std::byte, 16> shared = at<std::byte>(k.dynamic_shared<u32, 128>());
-  formats::with_format(g.format,
-                       [&]<class F>(std::type_identity<F>) { WgmmaKernel<F>(k, g, shape, shared).build(); });
+  formats::with_format(
+      g.format, [&]<class F>(std::type_identity<F>) { WgmmaKernel<F>(k, g, shape, tensor, shared).build(); });
 }
 
 }  // namespace ptxgen::gemm
