@@ -115,11 +115,11 @@ TEST_CASE("a matrix product by what the call, the executor or the environment as
   CHECK(report(options, {}).path == "wmma");
   CHECK(report(options, {}).reason == "the executor asks for it");
   const GemmReport by_call = report(options, {.variant = GemmVariant{.schedule = GemmSchedule::kMma}});
-  CHECK(by_call.path == "mma tile_m=16 tile_n=64");
+  CHECK(by_call.path == "mma tile_m=16 tile_n=64 split_k=2");
   CHECK(by_call.reason == "the call asks for it");
-  CHECK(by_call.kernels ==
-        std::vector<std::string>{"stage_f16 k=512 order=wide_runs",
-                                 "q4k_gemm k=512 n=37 schedule=mma a_type=f16 tile_m=16 tile_n=64"});
+  CHECK(by_call.kernels == std::vector<std::string>{
+                               "stage_f16 k=512 order=wide_runs",
+                               "q4k_gemm k=512 n=37 schedule=mma a_type=f16 tile_m=16 tile_n=64 split_k=2"});
 }
 
 TEST_CASE("matrix products that cannot be had are refused, and say why", "[runtime][gemm]") {
