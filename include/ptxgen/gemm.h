@@ -145,7 +145,8 @@ struct PTXGEN_API Gemm {
                        {1, 256}),
         optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
                        {32, 128, 32}),
-        optional_field("split_k", &Gemm::split_k, "wgmma: CTAs that share k, a cluster: 2 to 8", {2, 8}),
+        optional_field("split_k", &Gemm::split_k,
+                       "who shares k: mma: 2 teams of warps of a CTA; wgmma: 2 to 8 CTAs, a cluster", {2, 8}),
         fixed_field("format", &Gemm::format));
   }
   struct Args {

@@ -58,7 +58,7 @@ struct PTXGEN_API GemmVariant {
         field("schedule", &GemmVariant::schedule, "who multiplies what with what"),
         optional_field("tile_m", &GemmVariant::tile_m, "rows of a in a CTA", {1, 256}),
         optional_field("tile_n", &GemmVariant::tile_n, "rows of weights in a CTA", {32, 128, 32}),
-        optional_field("split_k", &GemmVariant::split_k, "CTAs that share k", {2, 8}),
+        optional_field("split_k", &GemmVariant::split_k, "CTAs, or teams of one, that share k", {2, 8}),
         fixed_field("path", &GemmVariant::path));
   }
   bool operator==(const GemmVariant& other) const { return equal_fields(*this, other); }

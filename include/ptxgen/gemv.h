@@ -200,7 +200,7 @@ struct PTXGEN_API BatchedGemv {
   static constexpr auto fields() {
     return std::tuple(field("k", &BatchedGemv::k, "values in a row", &BatchedGemv::k_bounds),
                       field("n", &BatchedGemv::n, "rows of weights", {1, 1u << 28}),
-                      field("max_m", &BatchedGemv::max_m, "most rows of x, a power of two", {1, 16}),
+                      field("max_m", &BatchedGemv::max_m, "most rows of x: a power of two, or 3", {1, 16}),
                       field("schedule", &BatchedGemv::schedule, "who reads what",
                             between(Schedule::kStream, Schedule::kMmaDirect)),
                       field("x_type", &BatchedGemv::x_type, "type of the activations",
