@@ -175,7 +175,8 @@ struct PTXGEN_API Gemm {
   std::string name() const;
   absl::Status validate() const;
   LaunchShape launch_shape(const Args& args) const;
-  // The weights, where wgmma copies boxes of them: where rows are multiples of 16 bytes.
+  // The weights, where wgmma copies boxes of them: of q4_0, q8_0 and q4_K, in tiles of up to 128 rows of a,
+  // where rows are multiples of 16 bytes.
   std::optional<TiledTensor> tensor(const Args& args) const;
   void build(KernelBuilder& k) const;
 };

@@ -117,15 +117,19 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
 }
 
 absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool aligned) const {
-  GemvShape wanted = shape;
-  wanted.m = internal::bucket_gemv_rows(shape.m);
-  for (const TuneRecord& record : records_) {
-    if (!(record.shape == wanted)) continue;
-    if (absl::Status s = fits(wanted, aligned, record.variant); !s.ok())
-      return absl::FailedPreconditionError(s.message());
-    // Schedules of one row at a time can be the fastest for several.
-    const u32 rows = takes_rows(record.variant.schedule) ? wanted.m : 1;
-    return GemvChoice{record.variant, rows, internal::measured_reason(record)};
+  // Of three rows, else of the four whose kernels take three too.
+  for (const u32 m :
+       {internal::bucket_gemv_rows(shape.m), std::bit_ceil(std::clamp(shape.m, 1u, kMostGemvRows))}) {
+    GemvShape wanted = shape;
+    wanted.m = m;
+    for (const TuneRecord& record : records_) {
+      if (!(record.shape == wanted)) continue;
+      if (absl::Status s = fits(wanted, aligned, record.variant); !s.ok())
+        return absl::FailedPreconditionError(s.message());
+      // Schedules of one row at a time can be the fastest for several.
+      const u32 rows = takes_rows(record.variant.schedule) ? m : 1;
+      return GemvChoice{record.variant, rows, internal::measured_reason(record)};
+    }
   }
   return absl::NotFoundError("there is no record");
 }

@@ -1,5 +1,6 @@
 // Matrix products: every format and schedule at the edges of tiles, against sums in f64.
 
+#include "ptxgen/emulator.h"
 #include "ptxgen/gemm.h"
 
 #include <cmath>
@@ -249,7 +250,10 @@ TEST_CASE("weights come in boxes where rows are multiples of 16 bytes and boxes 
     Gemm gemm = product(format, blocks, 40, {GemmSchedule::kWgmma, Activations::kF16});
     gemm.tile_m = tile_m;
     const KernelType kernel(gemm);
-    CHECK(kernel->num_parameters() == kernel->num_arguments() + (gemm.tensor({}) ? 1 : 0));
+    const GeneratedKernel generated = generated_for(gemm, {90, true});
+    const auto program = emulator::Program::parse(generated.ptx);
+    REQUIRE(program.ok());
+    CHECK((*program)->find_entry(generated.entry)->params.size() == kernel->num_parameters());
     Gemm::Args args;
     args.weights.address = 4096;
     return gemm.tensor(args);

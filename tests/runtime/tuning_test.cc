@@ -89,6 +89,23 @@ TEST_CASE("a record is read as it is written", "[runtime][tuning]") {
   CHECK_FALSE(keep(kept, folder).ok());
 }
 
+TEST_CASE("a record of four rows of x counts for three where these have none", "[runtime][tuning]") {
+  TuneRecord four = TuneRecord::of_device(h200());
+  four.shape = {.format = Format::kQ4_K, .n = 4096, .k = 4096, .m = 4};
+  four.variant.plan = {.ctas = 66, .row_lanes = 32, .groups = 4, .rows = 1, .stages = 4, .in_flight = 2};
+  GemvShape three_rows = four.shape;
+  three_rows.m = 3;
+  const auto chosen = [&](std::vector<TuneRecord> records) {
+    return take(DevicePolicy(h200(), {}, {std::move(records), {}, {}}).choose(three_rows, true));
+  };
+  CHECK(chosen({four}).variant == four.variant);
+  CHECK(chosen({four}).rows == 4);
+  TuneRecord three = four;
+  three.shape = three_rows, three.variant.plan.ctas = 33;
+  CHECK(chosen({four, three}).variant == three.variant);
+  CHECK(chosen({four, three}).rows == 3);
+}
+
 TEST_CASE("records of matrix products are kept beside the others, and decide", "[runtime][tuning]") {
   const testing::ScratchFolder scratch;
   const CacheDirectoryOptions folder = {.path = (scratch.path() / "cache").string()};

@@ -107,6 +107,10 @@ std::vector<GemmVariant> candidates_of(const DevicePolicy& policy, const GemmSha
 
 absl::Status takes_all_rows(const GemvShape& shape, const GemvChoice& choice) {
   if (choice.rows == shape.m) return absl::OkStatus();
+  if (choice.rows > shape.m) {
+    return absl::FailedPreconditionError(str_cat("the kernel of ", choice.rows, " rows serves m = ", shape.m,
+                                                 " here: tune m = ", choice.rows));
+  }
   return absl::FailedPreconditionError(
       str_cat("no kernel takes ", shape.m, " rows at once here: ", choice.reason));
 }

@@ -14,8 +14,8 @@ namespace ptxgen::gemm {
 inline constexpr u32 kChunkValues = 256, kChunkSlabs = kChunkValues / kSlabValues;
 inline constexpr u32 kPiece = 16;  // bytes of an asynchronous copy
 
-// Where a tensor copy has measured faster on an H200 than copies of pieces: where decoding takes no longer
-// than copying, and slabs are not so wide that they keep busy what copies boxes too.
+// Where a tensor copy has measured faster on an H200 than copies of pieces. Wider slabs keep busy what copies
+// boxes too.
 inline bool boxes_pay(Format format, u32 tile_m) {
   switch (format) {
     case Format::kQ4_0:
