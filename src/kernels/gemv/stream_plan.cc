@@ -104,8 +104,8 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
 // there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share,
 // and more in a share of many tiles; a ring of 8, or, where such a share lets SMs come apart, of all the
 // memory there is; 8 to 18 consumer warps. q6_K takes long to decode: 12 warps on tiles of 20 KB. Three or
-// four vectors leave the memory time: two tiles on their way and a ring of 6, for six groups, or for four
-// where a CTA has so few rows that its last tile should be a whole one.
+// four vectors leave the memory time: two tiles on their way for six groups; and where the CTA quantises them
+// too, a ring of 6, and four groups where it has so few rows that its last tile should be a whole one.
 StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
   constexpr u32 kFewSets = 32, kTilesOfSome = 6, kInFlightOfSome = 2;
@@ -132,14 +132,15 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   const bool slow = first.format == Format::kQ6_K && s.max_m == 1 && rows * row_bytes > kRingBytes;
   const u32 tile_wanted = std::min(slow ? 20u << 10 : kTileBytes, rows * row_bytes / 2);
   const u32 sets = std::clamp((tile_wanted + set_bytes / 2) / set_bytes, 1u, sets_of_cta);  // of a tile
-  const u32 most_groups = s.max_m >= 3   ? (sets_of_cta <= kFewSets ? 4 : 6)
+  const bool some = s.max_m >= 3, some_f32 = some && s.x_type == Activations::kF32;
+  const u32 most_groups = some           ? (some_f32 && sets_of_cta <= kFewSets ? 4 : 6)
                           : slices <= 2  ? (slow ? 6 : 4)
                           : slices <= 4  ? 3
                           : slices <= 15 ? 2
                                          : 1;
   plan.groups = std::min({sets, most_groups, std::max(1u, (most_warps(s) - 1) / slices)});
   const u32 sums = first.matrices * s.max_m;
-  plan.rows = s.max_m < 3 && 2 * sets >= 3 * plan.groups && 2 * sums <= plan.row_lanes ? 2 : 1;
+  plan.rows = !some && 2 * sets >= 3 * plan.groups && 2 * sums <= plan.row_lanes ? 2 : 1;
 
   const u32 tiles = (sets_of_cta + plan.groups * plan.rows - 1) / (plan.groups * plan.rows);
   u32 beside_ring = 0, tile_bytes = 0;
@@ -154,9 +155,9 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   const u32 ring_bytes =
       std::min(many || slow ? kRingOfMany : kRingBytes, all_bytes - std::min(all_bytes, beside_ring));
   plan.stages = std::clamp(ring_bytes / tile_bytes, 1u, std::min(tiles, 32u));
-  const u32 bytes_in_flight = many ? kBytesOfMany : (tiles <= plan.stages ? 2 : 3) * tile_wanted;
+  const u32 bytes_in_flight = many ? kBytesOfMany : (tiles <= plan.stages || some ? 2 : 3) * tile_wanted;
   plan.in_flight = std::clamp((bytes_in_flight + tile_bytes / 2) / tile_bytes, 1u, plan.stages);
-  if (s.max_m >= 3) {
+  if (some_f32) {
     plan.stages = std::min(plan.stages, kTilesOfSome);
     plan.in_flight = std::min(plan.stages, kInFlightOfSome);
   }
