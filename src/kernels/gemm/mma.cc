@@ -59,7 +59,7 @@ Geometry geometry_of(const Gemm& g) {
 // CTAs that are to share an SM's registers. Three of up to 64 rows of a, where they fit: the third hides what
 // two wait for. Else as many as leave a thread all that it can have.
 u32 ctas_per_sm(const Gemm& g, const Geometry& s) {
-  constexpr Format kFit[] = {Format::kQ4_0, Format::kQ5_0, Format::kQ8_0, Format::kQ2_K, Format::kQ4_K};
+  constexpr Format kFit[] = {Format::kQ4_0, Format::kQ8_0, Format::kQ2_K, Format::kQ4_K};
   const bool fit = std::find(std::begin(kFit), std::end(kFit), g.format) != std::end(kFit);
   return fit && g.a_type == Activations::kF16 && s.threads() == 128 && s.tile_m <= 64 ? 3 : 256 / s.threads();
 }
