@@ -330,7 +330,8 @@ u32 KernelBuilder::in_place(const detail::Input& input, SourceLocation where) {
 void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocation where) {
   const bool taken = std::any_of(kernel_.parameters.begin(), kernel_.parameters.end(),
                                  [&](const Parameter& p) { return p.name == name; });
-  if (!kernel_.shared.empty()) mistake(where, "declare_parameters comes before shared memory is declared");
+  if (!kernel_.shared.empty())
+    mistake(where, "declare_parameters and tensor_map come before shared memory is declared");
   if (!is_identifier(name) || taken) {
     mistake(where, str_cat("the argument name '", absl::CHexEscape(std::string(name)),
                            "' is taken or not an identifier; give every argument its own ASCII name"));
@@ -340,7 +341,10 @@ void KernelBuilder::add_parameter(std::string_view name, Type type, SourceLocati
 
 TensorMapPtr KernelBuilder::tensor_map(SourceLocation where) {
   const u32 index = static_cast<u32>(kernel_.parameters.size());
-  add_parameter("tensor_map", detail::ArgumentTraits<TensorMap>::kType, where);
+  constexpr std::string_view kName = "tensor_map";
+  if (index > 0 && kernel_.parameters.back().name == kName)
+    mistake(where, "tensor_map is called twice; a launch makes one TensorMap, of the descriptor's tensor()");
+  add_parameter(kName, detail::ArgumentTraits<TensorMap>::kType, where);
   return {this, parameter_address(index, where)};
 }
 

@@ -13,8 +13,8 @@ absl::Status in_context(const Descriptor& descriptor, const absl::Status& status
 }
 
 // For the target asked for, not the lowest that the instructions need: LLVM uses what the target has.
-absl::Status generate_with_llvm(const Kernel& kernel, const BuildOptions& options,
-                                internal::KnownPtx known, GeneratedKernel& generated) {
+absl::Status generate_with_llvm(const Kernel& kernel, const BuildOptions& options, internal::KnownPtx known,
+                                GeneratedKernel& generated) {
   generated.target = options.target;
   generated.isa = std::max(kernel.isa, first_isa(options.target));
   if (generated.isa > options.max_isa) {
@@ -42,6 +42,13 @@ absl::StatusOr<Kernel> build_kernel(const Descriptor& descriptor, const BuildOpt
   descriptor.build(k);
   absl::StatusOr<Kernel> kernel = k.finish();
   if (!kernel.ok()) return in_context(descriptor, kernel.status());
+  if (kernel->parameters.size() != descriptor.num_parameters()) {
+    return in_context(
+        descriptor, absl::InternalError(str_cat(
+                        "the kernel has ", kernel->parameters.size(), " parameters, and a launch gives ",
+                        descriptor.num_parameters(),
+                        ": build() calls tensor_map() where the descriptor has a tensor(), and only there")));
+  }
   return kernel;
 }
 

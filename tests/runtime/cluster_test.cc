@@ -1,8 +1,11 @@
 // A cluster and a tensor map on a device: what the host makes of them, and the device of that.
 #include <algorithm>
+#include <optional>
 
 #include "ptxgen/codegen.h"
 #include "ptxgen/kernel_builder.h"
+#include "ptxgen/kernel_cache.h"
+#include "ptxgen/kernel_type.h"
 #include "tests/runtime/devices.h"
 #include "tests/support/catch.h"
 #include "tests/support/status.h"
@@ -89,7 +92,90 @@ std::vector<u16> expected() {
   return all;
 }
 
+// Copies a box of its argument `in`, by the TensorMap that each launch makes, and what lies outside.
+struct CopyBox {
+  static constexpr u32 kLines = 4, kBoxLines = 6;
+  u32 columns = 32;
+  u32 maps = 1;  // that build() declares
+
+  static constexpr auto fields() {
+    return std::tuple(field("columns", &CopyBox::columns, "words of a line", {4, 64, 4}),
+                      field("maps", &CopyBox::maps, "calls of tensor_map()", {0, 2}));
+  }
+  struct Args {
+    DevicePtr<const u32, 16> in;
+    DevicePtr<u32> out;
+    static constexpr auto fields() {
+      return std::tuple(input("in", &Args::in, &CopyBox::in_bytes),
+                        output("out", &Args::out, &CopyBox::out_bytes));
+    }
+  };
+  u64 in_bytes(const Args&) const { return u64{columns} * kLines * sizeof(u32); }
+  u64 out_bytes(const Args&) const { return u64{columns} * kBoxLines * sizeof(u32); }
+
+  std::string name() const { return "copy_box"; }
+  LaunchShape launch_shape(const Args&) const { return {.grid = {1}, .block = {32}}; }
+  std::optional<TiledTensor> tensor(const Args& args) const {
+    return TiledTensor{.type = Type::kU32,
+                       .address = args.in.address,
+                       .rank = 2,
+                       .extents = {columns, kLines},
+                       .strides = {columns * sizeof(u32)},
+                       .box = {columns, kBoxLines}};
+  }
+  void build(KernelBuilder& k) const {
+    std::optional<TensorMapPtr> map;
+    for (u32 i = 0; i < maps; ++i) map = k.tensor_map();
+    if (!map) return;
+    const u32 words = columns * kBoxLines;
+    const auto tile = k.shared<u32, 128>(words);
+    const auto full = k.shared<MBarrier>(1);
+    k.if_(k.tid_x() == 0u, [&] {
+      mbarrier_init(full, 1);
+      k.fence_mbarrier_init_release_cluster();
+      mbarrier_arrive_expect_tx(full, words * sizeof(u32));
+      const std::array<Reg<s32>, 2> begin = {k.constant<s32>(0), k.constant<s32>(0)};
+      cp_async_bulk_tensor_2d_shared_global(tile, *map, begin, full);
+    });
+    k.bar_sync(0);
+    k.mbarrier_wait_parity(full, 0);
+    k.for_(k.tid_x(), words, 32,
+           [&](const Reg<u32>& i) { st_global(k.param(&Args::out) + i, ld_shared(tile + i)); });
+  }
+};
+
 }  // namespace
+
+TEST_CASE("a launch makes the TensorMap of a descriptor's buffer", "[runtime][cluster]") {
+  for (const Device& device : testing::all_devices()) {
+    CAPTURE(device.description());
+    if (!device.target().supports({90, false})) continue;
+    KernelCache cache(device);
+    for (const CopyBox& box : {CopyBox{}, CopyBox{.columns = 12}}) {
+      std::vector<u32> lines(box.columns * CopyBox::kLines);
+      for (u32 i = 0; i < lines.size(); ++i) lines[i] = 1 + i;
+      std::vector<u32> wanted = lines, got(box.columns * CopyBox::kBoxLines, 7);
+      wanted.resize(got.size(), 0);
+      Buffer in = take(device.allocate(lines.size() * sizeof(u32), "in"));
+      Buffer out = take(device.allocate(got.size() * sizeof(u32), "out"));
+      ok(in.copy_from_host(lines.data(), in.bytes()));
+      const std::array<u64, 2> values = {in.address(), out.address()};
+      ok(take(cache.get(KernelType(box))).launch(device.default_stream(), values));
+      ok(device.synchronize());
+      ok(out.copy_to_host(got.data(), out.bytes()));
+      CHECK(got == wanted);
+    }
+  }
+}
+
+TEST_CASE("a kernel declares the TensorMap that its descriptor has, once", "[runtime][cluster]") {
+  const auto refused = [](const CopyBox& box) {
+    return std::string(build_kernel(*KernelType(box), {.target = {90, false}}).status().message());
+  };
+  CHECK(refused({}).empty());
+  CHECK(testing::contains(refused({.maps = 0}), "the kernel has 2 parameters, and a launch gives 3"));
+  CHECK(testing::contains(refused({.maps = 2}), "tensor_map is called twice"));
+}
 
 TEST_CASE("a box of a tensor reaches all CTAs of a cluster", "[runtime][cluster]") {
   const std::vector<u16> data = tensor_data();
