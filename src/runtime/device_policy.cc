@@ -1,7 +1,6 @@
 #include "ptxgen/device_policy.h"
 
 #include <algorithm>
-#include <bit>
 
 #include "ptxgen/environment.h"
 #include "ptxgen/strings.h"
@@ -91,11 +90,13 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
                                                         const VariantOf& variant_of) const {
   const u32 m = shape.m;
   absl::Status why_not_more;
-  for (u32 rows = std::bit_ceil(std::clamp(m, 1u, kMostGemvRows)); rows > 0; rows /= 2) {
+  for (u32 rows = internal::whole_gemv_rows(m); rows > 0; rows /= 2) {
     shape.m = rows;
     GemvVariant variant = variant_of(shape);
-    if (m == 3 && rows == 4 && variant.schedule == Schedule::kStream)
-      shape.m = 3, variant = variant_of(shape);
+    if (variant.schedule == Schedule::kStream && rows > internal::bucket_gemv_rows(m)) {
+      shape.m = internal::bucket_gemv_rows(m);
+      variant = variant_of(shape);
+    }
     if (rows > 1 && !takes_rows(variant.schedule)) continue;
     absl::Status status = fits(shape, aligned, variant);
     if (status.ok() && rows < m && takes_rows(variant.schedule) && !rows_are_aligned(shape)) {
@@ -117,21 +118,20 @@ absl::StatusOr<GemvChoice> DevicePolicy::with_most_rows(GemvShape shape, bool al
 }
 
 absl::StatusOr<GemvChoice> DevicePolicy::tuned(const GemvShape& shape, bool aligned) const {
-  // Of three rows, else of the four whose kernels take three too.
-  for (const u32 m :
-       {internal::bucket_gemv_rows(shape.m), std::bit_ceil(std::clamp(shape.m, 1u, kMostGemvRows))}) {
-    GemvShape wanted = shape;
+  GemvShape wanted = shape;
+  const auto record_of = [&](u32 m) {
     wanted.m = m;
-    for (const TuneRecord& record : records_) {
-      if (!(record.shape == wanted)) continue;
-      if (absl::Status s = fits(wanted, aligned, record.variant); !s.ok())
-        return absl::FailedPreconditionError(s.message());
-      // Schedules of one row at a time can be the fastest for several.
-      const u32 rows = takes_rows(record.variant.schedule) ? m : 1;
-      return GemvChoice{record.variant, rows, internal::measured_reason(record)};
-    }
-  }
-  return absl::NotFoundError("there is no record");
+    return std::find_if(records_.begin(), records_.end(),
+                        [&](const TuneRecord& record) { return record.shape == wanted; });
+  };
+  auto record = record_of(internal::bucket_gemv_rows(shape.m));
+  if (record == records_.end()) record = record_of(internal::whole_gemv_rows(shape.m));
+  if (record == records_.end()) return absl::NotFoundError("there is no record");
+  if (absl::Status s = fits(wanted, aligned, record->variant); !s.ok())
+    return absl::FailedPreconditionError(s.message());
+  // Schedules of one row at a time can be the fastest for several.
+  const u32 rows = takes_rows(record->variant.schedule) ? wanted.m : 1;
+  return GemvChoice{record->variant, rows, internal::measured_reason(*record)};
 }
 
 absl::StatusOr<GemvChoice> DevicePolicy::shipped(const GemvShape& shape, bool aligned) const {

@@ -22,6 +22,7 @@
 #include "src/kernels/gemm/stage.h"
 #include "src/kernels/gemm/weight_chunks.h"
 #include "src/kernels/parts/dependence.h"
+#include "src/kernels/parts/walking.h"
 
 namespace ptxgen::gemm {
 namespace {
@@ -71,15 +72,11 @@ class StagedSlabs {
  public:
   StagedSlabs(KernelBuilder& k, const Geometry& s, const GlobalPtr<const std::byte, 16>& a, const Reg<u32>& m,
               const Reg<u32>& first_m, const Reg<u32>& team, const Reg<u32>& thread)
-      : k_(k),
-        s_(s),
+      : s_(s),
         own_(thread * kPiece),
         groups_((m + (kSlabGroupRows - 1)) / kSlabGroupRows),
-        next_(k.var<u64>(0)) {
+        next_(begin(a, first_m, team)) {
     const Reg<u32> first = first_m / kSlabGroupRows;
-    const Reg<u64> slab = cvt<u64>(groups_) * cvt<u64>(team * kChunkSlabs);
-    const auto begin = a + ((slab + cvt<u64>(first)) * u64{kGroupBytes} + cvt<u64>(own_));
-    next_ = Reg<u64>(&k, begin.base());
     for (u32 bytes = 0; bytes < s.slab_stage; bytes += s.team() * kPiece) {
       const Pred exists = first + (own_ + bytes) / kGroupBytes < groups_;
       there_.push_back(selp(k.constant<u32>(kPiece), k.constant<u32>(0), exists));
@@ -89,22 +86,28 @@ class StagedSlabs {
   // A slab's groups lie side by side, in global memory as here; those that there are not become zeros. Each
   // thread has as many pieces. After the last of a chunk the other teams' chunks are passed over.
   void copy_next(const SharedPtr<std::byte, 16>& stage, bool last_of_chunk) {
-    const GlobalPtr<const std::byte, 16> from(&k_, Reg<u64>(next_).id());
+    const auto from = next_.pointer();
     for (u32 i = 0; i < there_.size(); ++i) {
       const u32 bytes = i * s_.team() * kPiece;
       cp_async_cg_16(assume_aligned<16>(stage + (own_ + bytes)), assume_aligned<16>(from + u64{bytes}),
                      there_[i]);
     }
     const u64 slabs = 1 + (last_of_chunk ? (s_.teams - 1) * kChunkSlabs : 0);
-    next_ = next_ + cvt<u64>(groups_) * (slabs * kGroupBytes);
+    next_.advance(cvt<u64>(groups_) * (slabs * kGroupBytes));
   }
 
  private:
-  KernelBuilder& k_;
+  GlobalPtr<const std::byte> begin(const GlobalPtr<const std::byte, 16>& a, const Reg<u32>& first_m,
+                                   const Reg<u32>& team) const {
+    const Reg<u64> first = cvt<u64>(first_m / kSlabGroupRows);
+    const Reg<u64> slab = cvt<u64>(groups_) * cvt<u64>(team * kChunkSlabs);
+    return a + ((slab + first) * u64{kGroupBytes} + cvt<u64>(own_));
+  }
+
   const Geometry s_;
   const Reg<u32> own_, groups_;
-  Var<u64> next_;                // where the thread's first piece of the next slab lies
-  std::vector<Reg<u32>> there_;  // bytes of each of its pieces
+  parts::Walking<GlobalPtr<const std::byte>> next_;  // where the thread's first piece of the next slab lies
+  std::vector<Reg<u32>> there_;                      // bytes of each of its pieces
 };
 
 template <class F>

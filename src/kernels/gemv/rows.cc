@@ -12,6 +12,7 @@
 #include "src/kernels/parts/dependence.h"
 #include "src/kernels/parts/reduce.h"
 #include "src/kernels/parts/stage.h"
+#include "src/kernels/parts/walking.h"
 
 namespace ptxgen::gemv {
 namespace {
@@ -31,23 +32,6 @@ constexpr u32 kThreadsPerSm = W == 1   ? 1024
 constexpr u32 kCtasPerSm = 16;  // every SM holds as many, and some more
 
 // ---- The walk along a row
-
-// A pointer that moves on from turn to turn of a loop: an addition at the end, where the loads of the next
-// turn do not wait for it.
-template <class P>
-class Walking {
- public:
-  explicit Walking(const P& begin)
-      : address_(begin.kernel(), Reg<typename P::Index>(begin.kernel(), begin.base())),
-        offset_(begin.offset()) {}
-
-  P pointer() const { return {address_.kernel(), Reg<typename P::Index>(address_).id(), offset_}; }
-  void advance(u32 bytes) { address_ = address_ + bytes; }
-
- private:
-  Var<typename P::Index> address_;
-  s64 offset_;
-};
 
 template <class F, u32 W>
 class RowWalk {
@@ -85,8 +69,8 @@ class RowWalk {
     if (spans == turns * plan_.warps_per_row) {
       add_turns(row + own + first, x_of_block(x, own));
     } else {
-      Walking at_block(row + own + first);
-      Walking at_x(x_of_block(x, own));
+      parts::Walking at_block(row + own + first);
+      parts::Walking at_x(x_of_block(x, own));
       k_.for_(first_span_, spans, turns * plan_.warps_per_row, [&](const Reg<u32>&) {
         add_turns(at_block.pointer(), at_x.pointer());
         at_block.advance(turns * blocks * info(F::kFormat).block_bytes);
