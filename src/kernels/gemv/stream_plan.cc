@@ -105,10 +105,11 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
 // and more in a share of many tiles; a ring of 8, or, where such a share lets SMs come apart, of all the
 // memory there is; 8 to 18 consumer warps. q6_K takes long to decode: 12 warps on tiles of 20 KB. Three or
 // four vectors leave the memory time: two tiles on their way for six groups; and where the CTA quantises them
-// too, a ring of 6, and four groups where it has so few rows that its last tile should be a whole one.
+// too, a ring of 6, and four groups where it has so few rows that its last tile should be a whole one. Three
+// vectors of many rows of q4_K take three on their way; fewer rows and other formats are slower with them.
 StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
-  constexpr u32 kFewSets = 32, kTilesOfSome = 6, kInFlightOfSome = 2;
+  constexpr u32 kFewSets = 32, kManySets = 96, kTilesOfSome = 6;
   constexpr u32 kManyTiles = 64, kBytesOfMany = 84 << 10, kRingOfMany = 200 << 10;
   const Stream::Job& first = s.jobs[0];
   const FormatInfo& f = info(first.format);
@@ -159,10 +160,11 @@ StreamPlan default_plan(const Stream& s, u32 sm_count) {
   plan.in_flight = std::clamp((bytes_in_flight + tile_bytes / 2) / tile_bytes, 1u, plan.stages);
   if (some_f32) {
     plan.stages = std::min(plan.stages, kTilesOfSome);
-    plan.in_flight = std::min(plan.stages, kInFlightOfSome);
+    const bool soon = s.max_m == 3 && first.format == Format::kQ4_K && sets_of_cta > kManySets;
+    plan.in_flight = std::min(plan.stages, soon ? 3u : 2u);
   }
   // Where shared memory has room for several CTAs, registers shall have it too.
-  if (sums <= 2) {
+  if (sums <= 3) {
     const StreamGeometry g = stream_geometry(with(s, plan), 0);
     const u32 registers = registers_of(first.format) + 28 * (sums - 1);
     const u32 by_registers = kRegistersPerSm / (registers * (g.consumers + 1) * 32);
