@@ -234,7 +234,8 @@ class MmaKernel {
   void add_chunk(const Reg<u32>& chunk, u32 values, RowUnits<F>& units, Sums& sums) {
     std::optional<typename Chunks::Lane> own;
     const auto load = [&](u32 block) {
-      own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_ * kWarpRows, units);
+      own = weights_.load(chunk_stage(chunk), chunk, k_.constant<u32>(0), block, warp_ * kWarpRows, units,
+                          chunk < s_.teams);
     };
     for (u32 slab = 0; slab * kSlabValues < values; ++slab) {
       k_.cp_async_wait_group(kAhead - 1);

@@ -5,9 +5,9 @@
 //   q 2^-24 * f16(d scale 2^u) + f16(min 2^-24 * m 2^u) = w 2^(u - 24),
 //
 // with 2^u the row's, which brings the largest d * scale that the first block with anything in it can have,
-// by its d, or its m if that is larger and there are mins, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
-// less. Where a later block has d * scale * 2^u or m * 2^u above 2^15, which f16 might not hold, the CTA
-// makes a second pass, with units by the largest blocks of the rows.
+// by its d, or its m if that is larger and there are mins, to [2^9, 2^10): so the last bit of a weight is
+// worth 2^-9 of that, or less. Where a later block has d * scale * 2^u or m * 2^u above 2^15, which f16 might
+// not hold, the CTA makes a second pass, with units by the largest blocks of the rows.
 #pragma once
 
 #include <vector>
@@ -52,26 +52,22 @@ class RowUnits {
     return *misfit;
   }
 
-  // By whole warps, before weights of a block are made, of which each row has a part. `first`: a block with
-  // which a row's unit may be set.
+  // Before weights of a block are made, of which each row has a part. `begins`: this is the first block, from
+  // which rows have their units, unless an earlier pass has found them.
   template <u32 W>
-  void see(const std::vector<formats::Part<W>>& parts, bool first) {
-    std::vector<Reg<f32>> before, now;
+  void see(const std::vector<formats::Part<W>>& parts, const std::optional<Pred>& begins) {
+    std::vector<Reg<f32>> before;
     for (u32 r = 0; r < rows(); ++r) {
       before.push_back(largest_[r]);
-      now.push_back((max)(before[r], bound(parts[r])));
+      largest_[r] = (max)(before[r], bound(parts[r]));
     }
-    if (first) {
-      Pred unset = before[0] == 0.f;
-      for (const Reg<f32>& largest : before) unset = unset || largest == 0.f;
-      k_.if_(vote_sync_any(unset, 0xffffffffu), [&] {
-        for (u32 r = 0; r < rows(); ++r) {
-          const Reg<f32> unit = units_[r];
-          units_[r] = selp(fitting(now[r], kFirstExponent), unit, before[r] == 0.f);
-        }
-      });
-    }
-    for (u32 r = 0; r < rows(); ++r) largest_[r] = now[r];
+    if (!begins) return;
+    k_.if_(*begins, [&] {
+      for (u32 r = 0; r < rows(); ++r) {
+        const Reg<f32> unit = units_[r];
+        units_[r] = selp(fitting(largest_[r], kFirstExponent), unit, before[r] == 0.f);
+      }
+    });
   }
 
  private:

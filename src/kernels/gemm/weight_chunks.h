@@ -108,7 +108,7 @@ class WeightChunks {
   // Block `block` of chunk `chunk`, which is number `in_stage` of its stage, in rows lane / 4, lane / 4 + 8
   // ... from `first` of the tile on, a row for each unit.
   Lane load(const SharedPtr<std::byte, 16>& stage, const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 block,
-            const Reg<u32>& first, RowUnits<F>& units) const {
+            const Reg<u32>& first, RowUnits<F>& units, const std::optional<Pred>& begins) const {
     Lane lane;
     std::vector<formats::Part<W>> parts;
     const Reg<u32> own = first + lane_row_;
@@ -126,7 +126,7 @@ class WeightChunks {
       lane.raws.push_back(F::template load<W>(at_row, place_));
       parts.push_back(decode(lane.raws.back()));
     }
-    units.see(parts, block == 0);
+    units.see(parts, block == 0 ? begins : std::nullopt);
     for (u32 r = 0; r < units.rows(); ++r) lane.weights.emplace_back(k_, decode(lane.raws[r]), units.unit(r));
     return lane;
   }

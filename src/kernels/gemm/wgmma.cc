@@ -128,6 +128,7 @@ class WgmmaKernel {
         tile_(tile_of_cta(k, shape, m_)),
         thread_(k.tid_x()),
         lane_(thread_ & 31u),
+        warp_(shfl_sync_idx(thread_ / 32u, 0u, 0x1fu, 0xffffffffu)),
         groups_((m_ + (kSlabGroupRows - 1)) / kSlabGroupRows),
         first_group_(tile_.first_m / kSlabGroupRows),
         own_groups_((min)(groups_ - first_group_, s_.columns / kSlabGroupRows)),
@@ -148,7 +149,7 @@ class WgmmaKernel {
     const auto run = [&](absl::FunctionRef<void()> role, absl::FunctionRef<void()> ask) {
       passes.run([&] { begin(), role(); }, ask, [&] { end(); });
     };
-    const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
+    const Reg<u32> warpgroup = warp_ / (kWarpgroup / 32);
     const Registers registers = registers_of(s_);
     k_.if_(
         warpgroup < 2 * s_.teams,
@@ -174,17 +175,17 @@ class WgmmaKernel {
  private:
   // A pass begins with empty rings.
   void begin() const {
-    slabs_.init_by(thread_, kTeam / 32);
-    chunks_.init_by(thread_, s_.chunks_in_stage * (kTeam / 32), tensor_ ? 1 : kCopiers);
-    inverses_.init_by(thread_, kTeam / 32);
+    slabs_.init_by_warps(warp_, lane_, kTeam / 32);
+    chunks_.init_by_warps(warp_, lane_, s_.chunks_in_stage * (kTeam / 32), tensor_ ? 1 : kCopiers);
+    inverses_.init_by_warps(warp_, lane_, kTeam / 32);
     clear_missing_groups();
     k_.bar_sync(kPassBarrier, s_.threads());
   }
   void end() const {
     k_.fence_proxy_async_shared_cta();  // sums lie where stages come again
-    slabs_.end_by(thread_);
-    chunks_.end_by(thread_);
-    inverses_.end_by(thread_);
+    slabs_.end_by_warps(warp_, lane_);
+    chunks_.end_by_warps(warp_, lane_);
+    inverses_.end_by_warps(warp_, lane_);
   }
 
   u32 whole_chunks() const { return g_.k / kChunkValues; }
@@ -233,9 +234,18 @@ class WgmmaKernel {
     k_.if_(thread_ == s_.consumers(), [&] { copy_boxes(); });
   }
 
+  // In the ring's first round a stage is asked for when the one before has landed: while the kernels before
+  // end, what they and then this one read of activations would wait behind a whole ring of weights.
+  void await_turn(const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
+    const Reg<u32> in_stages = chunk - first_chunk_;
+    k_.if_(in_stages > 0u && in_stages < s_.stages * s_.chunks_in_stage,
+           [&] { chunks_.wait_first(to.stage() - 1u); });
+  }
+
   void copy_boxes() const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
+      await_turn(chunk, to);
       chunks_.wait_free(to);
       const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
       weights_.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
@@ -246,6 +256,7 @@ class WgmmaKernel {
   void copy_pieces() const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
+      await_turn(chunk, to);
       chunks_.wait_free(to);
       weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
       chunks_.announce_copied(to.stage());
@@ -258,7 +269,6 @@ class WgmmaKernel {
     parts::Ring::Cursor to = slabs_.cursor();
     const Reg<u32> bytes = own_groups_ * kGroupBytes;
     const Reg<u64> pitch = cvt<u64>(groups_) * u64{kGroupBytes};
-    copy_inverses();
     for_each_chunk(1, [&](const Reg<u32>& chunk, u32 values) {
       const u32 slabs = slabs_of(values);
       for (u32 first = 0; first < slabs; first += s_.slabs_in_set) {
@@ -267,13 +277,26 @@ class WgmmaKernel {
         const auto barrier = slabs_.announce(to.stage(), bytes * count);
         const auto from =
             a_ + (cvt<u64>(chunk * kChunkSlabs + first) * pitch + cvt<u64>(first_group_) * u64{kGroupBytes});
-        for (u32 i = 0; i < count; ++i) {
-          cp_async_bulk_shared_global(assume_aligned<16>(slabs_.stage(to.stage()) + i * s_.slab),
-                                      assume_aligned<16>(from + pitch * u64{i}), bytes, barrier);
+        const auto one_by_one = [&] {
+          for (u32 i = 0; i < count; ++i) {
+            cp_async_bulk_shared_global(assume_aligned<16>(slabs_.stage(to.stage()) + i * s_.slab),
+                                        assume_aligned<16>(from + pitch * u64{i}), bytes, barrier);
+          }
+        };
+        if (count == 1) {
+          one_by_one();
+        } else {
+          const auto together = [&] {
+            cp_async_bulk_shared_global(slabs_.stage(to.stage()), assume_aligned<16>(from), bytes * count,
+                                        barrier);
+          };
+          // Where the tile has all rows of a, its slabs lie one behind the other on both sides.
+          k_.if_(groups_ == s_.columns / kSlabGroupRows, together, one_by_one);
         }
         to.advance();
       }
     });
+    copy_inverses();  // last, as they are needed last
   }
 
   // What the rows' products are multiplied with in the end.
@@ -333,7 +356,8 @@ class WgmmaKernel {
     std::optional<typename Chunks::Lane> own;
     chunks_.wait_full(at.chunk);
     const auto load = [&](u32 block) {
-      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, in_stage, block, row_in_tile(), units);
+      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, in_stage, block, row_in_tile(), units,
+                          !later);
     };
     for (u32 i = 0; i < slabs; ++i) {
       std::vector<WarpgroupA> a;
@@ -448,7 +472,7 @@ class WgmmaKernel {
   const GlobalPtr<const std::byte, 16> a_;
   const std::optional<TensorMapPtr> tensor_;
   const Tile tile_;
-  const Reg<u32> thread_, lane_;
+  const Reg<u32> thread_, lane_, warp_;
   const Reg<u32> groups_, first_group_, own_groups_;  // of 8 rows of a; what the CTA has of them
   const Reg<u32> rank_;                               // in the cluster
   const Reg<u32> first_chunk_, end_chunk_;            // whole ones

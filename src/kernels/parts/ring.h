@@ -56,20 +56,22 @@ class Ring {
     for (u32 s = 0; s < stages_; ++s) init_stage(k_.constant<u32>(s), consumer_warps, announcements);
     k_.fence_mbarrier_init_release_cluster();
   }
-  // The same by threads 0, 1 ... of at least as many as there are stages.
-  void init_by(const Reg<u32>& thread, u32 consumer_warps, u32 announcements = 1) const {
-    k_.if_(thread < stages_, [&] {
-      init_stage(thread, consumer_warps, announcements);
+  // The same by a lane of each of warps 0, 1 ... of at least as many as there are stages. `warp` is the same
+  // in all lanes for an assembler to see (from a shuffle): else threads take turns, and each is slow.
+  void init_by_warps(const Reg<u32>& warp, const Reg<u32>& lane, u32 consumer_warps,
+                     u32 announcements = 1) const {
+    by_warps(warp, lane, [&](const Reg<u32>& stage) {
+      init_stage(stage, consumer_warps, announcements);
       k_.fence_mbarrier_init_release_cluster();
     });
   }
 
-  // Ends what init_by() began, by the same threads, when all have passed a barrier after their last use of
-  // the ring. The memory of the stages is free too.
-  void end_by(const Reg<u32>& thread) const {
-    k_.if_(thread < stages_, [&] {
-      mbarrier_inval(full_ + thread);
-      mbarrier_inval(empty_ + thread);
+  // Ends what init_by_warps() began, by the same threads, when all have passed a barrier after their last use
+  // of the ring. The memory of the stages is free too.
+  void end_by_warps(const Reg<u32>& warp, const Reg<u32>& lane) const {
+    by_warps(warp, lane, [&](const Reg<u32>& stage) {
+      mbarrier_inval(full_ + stage);
+      mbarrier_inval(empty_ + stage);
     });
   }
 
@@ -90,6 +92,8 @@ class Ring {
   // go of what it held.
   void wait_empty(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity()); }
   void wait_full(const Cursor& c) const { k_.mbarrier_wait_parity(full_ + c.stage(), c.parity()); }
+  // The same for a stage's first tile.
+  void wait_first(const Reg<u32>& s) const { k_.mbarrier_wait_parity(full_ + s, 0u); }
   // By whole warps, when no lane will read the stage again.
   void release(const Cursor& c, const Reg<u32>& lane) const { release(c.stage(), lane); }
   void release(const Reg<u32>& s, const Reg<u32>& lane) const {
@@ -98,6 +102,10 @@ class Ring {
   }
 
  private:
+  template <class Body>
+  void by_warps(const Reg<u32>& warp, const Reg<u32>& lane, Body&& body) const {
+    k_.if_(lane == 0u && warp < stages_, [&] { body(warp); });
+  }
   void init_stage(const Reg<u32>& s, u32 consumer_warps, u32 announcements) const {
     mbarrier_init(full_ + s, announcements);
     mbarrier_init(empty_ + s, consumer_warps);
