@@ -149,7 +149,7 @@ class WgmmaKernel {
     const auto run = [&](absl::FunctionRef<void()> role, absl::FunctionRef<void()> ask) {
       passes.run([&] { begin(), role(); }, ask, [&] { end(); });
     };
-    const Reg<u32> warpgroup = warp_ / (kWarpgroup / 32);
+    const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
     const Registers registers = registers_of(s_);
     k_.if_(
         warpgroup < 2 * s_.teams,
