@@ -56,10 +56,13 @@ PTXGEN_API u32 staged_k(StagedOrder order, u32 slab, u32 octet, u32 i);
 struct PTXGEN_API StageF16 {
   u32 k = 4096;
   StagedOrder order = StagedOrder::kWideRuns;
+  u32 ctas = 0;  // so many share two rows, as a cluster (sm_90): sooner done where there are few; 0: one
 
   static constexpr auto fields() {
-    return std::tuple(field("k", &StageF16::k, "values in a row", &StageF16::k_bounds),
-                      field("order", &StageF16::order, "order of the values, by the weights' format"));
+    return std::tuple(
+        field("k", &StageF16::k, "values in a row", &StageF16::k_bounds),
+        field("order", &StageF16::order, "order of the values, by the weights' format"),
+        optional_field("ctas", &StageF16::ctas, "CTAs of a cluster, which share two rows", {2, 8}));
   }
   struct Args {
     DevicePtr<const f32, 16> src;

@@ -143,7 +143,8 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
   if (!kernel.ok()) return unprepared(kernel.status());
   Decision decided = decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason);
   if (stages(key.shape, choice->variant)) {
-    absl::StatusOr<CompiledKernel> stage = cache.get(KernelType(internal::stage_of(key.shape)));
+    absl::StatusOr<CompiledKernel> stage =
+        cache.get(KernelType(internal::stage_of(key.shape, choice->variant.schedule)));
     if (!stage.ok()) return unprepared(stage.status());
     decided.stage = *std::move(stage);
   }

@@ -1,7 +1,7 @@
 // Matrix products: every format and schedule at the edges of tiles, against sums in f64.
 
-#include "ptxgen/emulator.h"
 #include "ptxgen/gemm.h"
+#include "ptxgen/emulator.h"
 
 #include <cmath>
 #include <limits>
@@ -72,6 +72,14 @@ TEST_CASE("activations are staged as f16", "[kernels][gemm][device]") {
 TEST_CASE("long rows of activations are staged as f16", "[kernels][gemm][device]") {
   for (const u32 k : {8192u, 8448u, 16384u, 16640u, 32768u, 33024u}) {
     for (const u32 m : {1u, 10u}) check(random_launch(StageF16{.k = k}, {0, 0, m}, k + m));
+  }
+}
+
+TEST_CASE("CTAs of a cluster stage rows of activations together", "[kernels][gemm][device]") {
+  for (const u32 ctas : {2u, 4u, 7u, 8u}) {
+    for (const u32 k : {256u, 4352u, 14336u, 33024u, 66048u}) {
+      for (const u32 m : {1u, 10u}) check(random_launch(StageF16{.k = k, .ctas = ctas}, {0, 0, m}, k + m));
+    }
   }
 }
 
@@ -460,17 +468,16 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
                     one = "barrier.cluster.arrive;\n  barrier.cluster.wait;";
   CHECK_THAT(spoilt(both, "$1" + one), Catch::Matchers::Contains("may not have begun to run"));
   CHECK_THAT(spoilt(both, one + "$1"), Catch::Matchers::Contains("before they exit"));
-  // Consumers put their sums where others still multiply activations, of which a chunk has two sets; the
+  // A team puts its sums where activations of the other are still to come, of which a chunk has two sets; the
   // first team reads those of the second before they are there.
   gemm.tile_m = 48;
   const std::string sums = "bar.sync 1, 512;", twice = "bar\\.sync 1, 512;([^]*)bar\\.sync 1, 512;";
-  const auto races_with = [&](const std::string& instruction, const std::string& by) {
-    const std::string found = spoilt(twice, by);
-    CHECK_THAT(found, Catch::Matchers::Contains("race in shared memory"));
-    CHECK_THAT(found, Catch::Matchers::Contains("`" + instruction));
-  };
-  races_with("wgmma.mma_async", "$1" + sums);
-  races_with("ld.shared.f32", sums + "$1");
+  const std::string early = spoilt(twice, "$1" + sums);
+  CHECK_THAT(early, Catch::Matchers::Contains("is still to write; wait for it first"));
+  CHECK_THAT(early, Catch::Matchers::Contains("`cp.async.bulk"));
+  const std::string unwritten = spoilt(twice, sums + "$1");
+  CHECK_THAT(unwritten, Catch::Matchers::Contains("race in shared memory"));
+  CHECK_THAT(unwritten, Catch::Matchers::Contains("`ld.shared.f32"));
 }
 
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {

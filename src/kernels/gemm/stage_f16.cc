@@ -1,7 +1,8 @@
 // Staging activations as f16. A CTA takes two neighbouring rows, whose threads alternate, so that they store
 // whole sectors together. A thread keeps its steps, each four values of every quarter of a block, in
 // registers until the row's largest absolute value is known, and then scales and converts them. Of longer
-// rows a CTA takes one, and the longest are read twice.
+// rows a CTA takes one, and the longest are read twice. Or a cluster shares two rows, and its CTAs tell each
+// other the largest value.
 
 #include <algorithm>
 #include <optional>
@@ -22,24 +23,26 @@ constexpr u32 kWarp = 32;
 struct Deal {
   u32 rows;     // of a CTA
   u32 steps;    // of a row
-  u32 threads;  // of a row
+  u32 threads;  // of a row in a CTA
   u32 held;     // steps that a thread keeps in registers; 0: it reads them twice
+  u32 ctas;     // of a cluster, for each `rows`
 
   u32 cta() const { return threads * rows; }
+  u32 stride() const { return threads * ctas; }  // from a thread's step to its next
 };
 
-Deal deal_of(u32 k) {
+Deal deal_of(u32 k, u32 ctas) {
   constexpr u32 kMost = 1024;
   const u32 steps = static_cast<u32>(staged_f16_slabs(k)) * gemm::kSlabSteps;
   struct Way {
     u32 rows, held, most_threads;
   };
   for (const Way way : {Way{2, 1, kMost / 2}, Way{2, 2, kMost}, Way{1, 2, kMost}}) {
-    const u32 multiple = kWarp / way.rows;
-    const u32 threads = (steps + way.held * multiple - 1) / (way.held * multiple) * multiple;
-    if (threads * way.rows <= way.most_threads) return {way.rows, steps, threads, way.held};
+    const u32 multiple = kWarp / way.rows, at_once = way.held * multiple * ctas;
+    const u32 threads = (steps + at_once - 1) / at_once * multiple;
+    if (threads * way.rows <= way.most_threads) return {way.rows, steps, threads, way.held, ctas};
   }
-  return {2, steps, kMost / 2, 0};
+  return {2, steps, kMost / 2, 0, ctas};
 }
 
 }  // namespace
@@ -66,19 +69,24 @@ Bounds StageF16::k_bounds() const {
 
 LaunchShape StageF16::launch_shape(const Args& args) const {
   LaunchShape shape;
-  const Deal deal = deal_of(k);
-  shape.grid = {staged_f16_groups(args.m) * (kSlabGroupRows / deal.rows)};
+  const Deal deal = deal_of(k, std::max(ctas, 1u));
+  shape.grid = {staged_f16_groups(args.m) * (kSlabGroupRows / deal.rows) * deal.ctas};
   shape.block = {deal.cta()};
+  shape.cluster = {deal.ctas};
   return shape;
 }
 
 void StageF16::build(KernelBuilder& b) const {
-  const Deal deal = deal_of(k);
+  const Deal deal = deal_of(k, std::max(ctas, 1u));
+  const bool shared = deal.ctas > 1;
   b.maxntid(deal.cta());
+  if (shared) b.cluster(deal.ctas);
   parts::launch_dependents(b);
+  if (shared) b.barrier_cluster_arrive();
   const Reg<u32> m = b.param(&Args::m);
-  const Reg<u32> in_cta = b.tid_x() % deal.rows, thread = b.tid_x() / deal.rows;
-  const Reg<u32> row = b.ctaid_x() * deal.rows + in_cta;
+  const Reg<u32> in_cta = b.tid_x() % deal.rows, of_row = b.tid_x() / deal.rows;
+  const Reg<u32> thread = shared ? b.cluster_ctarank() * deal.threads + of_row : of_row;
+  const Reg<u32> row = (shared ? b.ctaid_x() / deal.ctas : b.ctaid_x()) * deal.rows + in_cta;
   const Pred exists = row < m;
   const auto src = b.param(&Args::src) + cvt<u64>((min)(row, m - 1u)) * u64{k};
   const auto values = assume_aligned<16>(src);
@@ -89,16 +97,16 @@ void StageF16::build(KernelBuilder& b) const {
   std::vector<gemm::Sixteen> held;
   std::optional<Reg<u32>> own;
   for (u32 i = 0; i < deal.held; ++i) {
-    const Reg<u32> step = thread + i * deal.threads;
+    const Reg<u32> step = thread + i * deal.stride();
     held.push_back(gemm::load_step(of, values, (min)(step, steps - 1)));
   }
   for (const gemm::Sixteen& sixteen : held) {
     const Reg<u32> top = gemm::absmax_of(sixteen);
     own = own ? (max)(*own, top) : top;
   }
-  if (held.empty()) own = gemm::own_absmax(b, values, k, thread, deal.threads);
+  if (held.empty()) own = gemm::own_absmax(b, values, k, thread, deal.stride());
 
-  const Reg<u32> absmax = parts::cta_max(b, *own, deal.cta(), deal.rows, in_cta);
+  const Reg<u32> absmax = parts::cta_max(b, *own, deal.cta(), deal.rows, in_cta, deal.ctas);
   const gemm::RowScale scale = gemm::row_scale(absmax);
 
   const Reg<u32> groups = (m + (kSlabGroupRows - 1)) / kSlabGroupRows;
@@ -118,15 +126,15 @@ void StageF16::build(KernelBuilder& b) const {
     st_global_v4(assume_aligned<16>(octet + gemm::kOctetBytes / 4), octets[1]);
   };
   for (u32 i = 0; i < deal.held; ++i) {
-    const Reg<u32> step = thread + i * deal.threads;
-    if ((i + 1) * deal.threads <= deal.steps) {
+    const Reg<u32> step = thread + i * deal.stride();
+    if ((i + 1) * deal.stride() <= deal.steps) {
       put(step, held[i]);
     } else {
       b.if_(step < deal.steps, [&] { put(step, held[i]); });
     }
   }
   if (held.empty()) {
-    b.for_(thread, deal.steps, deal.threads,
+    b.for_(thread, deal.steps, deal.stride(),
            [&](const Reg<u32>& step) { put(step, gemm::load_step(of, values, (min)(step, steps - 1))); });
   }
 

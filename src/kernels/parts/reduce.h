@@ -31,19 +31,36 @@ inline Reg<u32> warp_max(const Reg<u32>& own) {
   return over_lanes(own, 32, [](const Reg<u32>& a, const Reg<u32>& b) { return (max)(a, b); });
 }
 // The largest of a CTA of `threads`, in all of them, or of each of `groups` into which they are cut, of which
-// the thread is in group `group`. Each call has shared memory of its own.
-inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads, u32 groups,
-                        const Reg<u32>& group) {
-  const u32 warps = threads / 32;
-  const auto tops = k.shared<u32>(groups * warps);
+// the thread is in group `group`. Each call has shared memory of its own. Or of all `ctas` of a cluster,
+// whose threads have arrived at the cluster's barrier before: that they run is waited for here.
+inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads, u32 groups, const Reg<u32>& group,
+                        u32 ctas = 1) {
+  const u32 warps = threads / 32, all = ctas * warps;
+  const auto tops = k.shared<u32>(groups * all);
   const Reg<u32> lane = k.tid_x() & 31u;
+  if (ctas > 1) k.barrier_cluster_wait();
   for (u32 g = 0; g < groups; ++g) {
     const Reg<u32> of_group = groups == 1 ? own : selp(own, k.constant<u32>(0), group == g);
     const Reg<u32> top = warp_max(of_group);
-    k.if_(lane == 0u, [&] { st_shared(tops + g * warps + (k.tid_x() >> 5), top); });
+    const auto mine = tops + g * all + (k.tid_x() >> 5);
+    if (ctas == 1) {
+      k.if_(lane == 0u, [&] { st_shared(mine, top); });
+    } else {
+      k.if_(lane < ctas, [&] { st_shared_cluster(mapa(mine + k.cluster_ctarank() * warps, lane), top); });
+    }
   }
-  k.bar_sync(0);
-  const auto of_warps = [&](u32 g) { return warp_max(ld_shared(tops + g * warps + (min)(lane, warps - 1))); };
+  if (ctas == 1) {
+    k.bar_sync(0);
+  } else {
+    k.barrier_cluster_arrive();
+    k.barrier_cluster_wait();
+  }
+  const auto of_warps = [&](u32 g) {
+    const auto at_lane = [&](u32 first) { return ld_shared(tops + g * all + (min)(lane + first, all - 1)); };
+    Reg<u32> top = ld_shared(tops + g * all + (min)(lane, all - 1));
+    for (u32 first = 32; first < all; first += 32) top = (max)(top, at_lane(first));
+    return warp_max(top);
+  };
   Reg<u32> largest = of_warps(0);
   for (u32 g = 1; g < groups; ++g) {
     const Reg<u32> top = of_warps(g);
