@@ -13,7 +13,7 @@ namespace internal {
 // What stages f32 activations for such products by schedule `schedule`. Measured on an H200: before a few
 // long rows are multiplied a single CTA takes longest to convert them.
 inline StageF16 stage_of(const GemmShape& shape, GemmSchedule schedule) {
-  constexpr u32 kFewRows = 64, kLongRow = 8192, kCtas = 4;
+  constexpr u32 kFewRows = 16, kLongRow = 8192, kCtas = 4;
   const bool shared = schedule == GemmSchedule::kWgmma && shape.m <= kFewRows && shape.k > kLongRow;
   return {.k = shape.k, .order = staged_order(shape.format), .ctas = shared ? kCtas : 0};
 }
