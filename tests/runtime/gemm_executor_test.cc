@@ -234,6 +234,32 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0, 2048) == "mma tile_m=128 tile_n=64");
 }
 
+TEST_CASE("a few long rows are staged by clusters, and prepared so", "[runtime][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  constexpr u32 kLong = 8448, kRows = 17;
+  KernelCache cache(test_device());
+  Executor executor(cache, untuned());
+  const Stream& stream = test_device().default_stream();
+  const WeightMatrix weights = random_weights(test_device(), Format::kQ4_K, kN, kLong, 3);
+  const std::vector<float> values = random_values(kRows * kLong, 4);
+  const Buffer a = to_device(test_device(), values, "a");
+  const Buffer c = take(test_device().allocate(kRows * kN * sizeof(float), "c"));
+  const std::vector<float> all = plain_product(cache, weights, values);
+  const GemmShape shape = {.n = kN, .k = kLong, .m = kRows, .a_type = Activations::kF32};
+  ok(executor.prepare({{shape, true, GemmVariant{.schedule = GemmSchedule::kWgmma}}})[0]);
+  const u64 compiles = cache.stats().compiles + cache.stats().from_disk;
+  for (const u32 m : {9u, 16u, 17u}) {
+    const GemmReport report = take(executor.gemm(stream, weights, a.ptr<const f32>(), m, c.ptr<f32>(),
+                                                 {.variant = GemmVariant{.schedule = GemmSchedule::kWgmma}}));
+    CHECK(report.kernels[0] == str_cat("stage_f16 k=8448 order=wide_runs", m > 16 ? "" : " ctas=4"));
+    ok(test_device().synchronize());
+    std::vector<float> result = to_host(c);
+    result.resize(std::size_t{m} * kN);
+    CHECK(near(result, {all.begin(), all.begin() + m * kN}, 2e-3));
+  }
+  CHECK(cache.stats().compiles + cache.stats().from_disk == compiles);
+}
+
 TEST_CASE("prepared matrix products of any m compile nothing, and replay as they run",
           "[runtime][gemm][device]") {
   for (const Activations type : {Activations::kF32, Activations::kF16}) {

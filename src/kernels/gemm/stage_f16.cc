@@ -1,7 +1,7 @@
 // Staging activations as f16. A CTA takes two neighbouring rows, whose threads alternate, so that they store
 // whole sectors together. A thread keeps its steps, each four values of every quarter of a block, in
 // registers until the row's largest absolute value is known, and then scales and converts them. Of longer
-// rows a CTA takes one, and the longest are read twice. Or a cluster shares two rows, and its CTAs tell each
+// rows a CTA takes one, and the longest are read twice. Or the CTAs of a cluster share them, and tell each
 // other the largest value.
 
 #include <algorithm>
@@ -79,6 +79,12 @@ LaunchShape StageF16::launch_shape(const Args& args) const {
 void StageF16::build(KernelBuilder& b) const {
   const Deal deal = deal_of(k, std::max(ctas, 1u));
   const bool shared = deal.ctas > 1;
+  if (shared && !b.target().supports(kHopper)) {
+    return b.mistake(
+        SourceLocation::current(),
+        str_cat("ctas is ", ctas, ", and clusters need ", kHopper.to_string(), "; the kernel is built for ",
+                b.target().to_string(), ". Leave ctas out for this target"));
+  }
   b.maxntid(deal.cta());
   if (shared) b.cluster(deal.ctas);
   parts::launch_dependents(b);

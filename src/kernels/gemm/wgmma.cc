@@ -8,7 +8,8 @@
 //   copiers    one thread that brings chunks of weights into a ring, a tensor copy a stage; or, where that
 //              cannot be or does not pay, three warps, by cp.async, in pieces of 16 bytes wherever blocks
 //              begin. They start before the kernel that writes the activations has ended.
-//   one thread that brings slabs of activations into another ring, a bulk copy each.
+//   one thread that brings slabs of activations into another ring, a bulk copy each, or a set where the tile
+//              has all rows of a.
 //
 // With split_k, so many CTAs of a cluster share k. Each leaves its sums in its own shared memory, and adds
 // those of all, in their order, for a part of the outputs.
@@ -149,6 +150,7 @@ class WgmmaKernel {
     const auto run = [&](absl::FunctionRef<void()> role, absl::FunctionRef<void()> ask) {
       passes.run([&] { begin(), role(); }, ask, [&] { end(); });
     };
+    // From a shuffle of its own: of one of warp_ the builder does not see that a warpgroup has it in common.
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
     const Registers registers = registers_of(s_);
     k_.if_(
@@ -237,8 +239,8 @@ class WgmmaKernel {
   // In the ring's first round a stage is asked for when the one before has landed: while the kernels before
   // end, what they and then this one read of activations would wait behind a whole ring of weights.
   void await_turn(const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
-    const Reg<u32> in_stages = chunk - first_chunk_;
-    k_.if_(in_stages > 0u && in_stages < s_.stages * s_.chunks_in_stage,
+    const Reg<u32> asked_for = chunk - first_chunk_;
+    k_.if_(asked_for > 0u && asked_for < s_.stages * s_.chunks_in_stage,
            [&] { chunks_.wait_first(to.stage() - 1u); });
   }
 

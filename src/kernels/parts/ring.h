@@ -92,7 +92,7 @@ class Ring {
   // go of what it held.
   void wait_empty(const Cursor& c) const { k_.mbarrier_wait_parity(empty_ + c.stage(), c.parity()); }
   void wait_full(const Cursor& c) const { k_.mbarrier_wait_parity(full_ + c.stage(), c.parity()); }
-  // The same for a stage's first tile.
+  // The same for a stage's first tile, by who knows that its second has not come.
   void wait_first(const Reg<u32>& s) const { k_.mbarrier_wait_parity(full_ + s, 0u); }
   // By whole warps, when no lane will read the stage again.
   void release(const Cursor& c, const Reg<u32>& lane) const { release(c.stage(), lane); }
