@@ -8,8 +8,8 @@ namespace ptxgen::emulator {
 
 namespace {
 
-constexpr std::size_t kFencesKept = 64;  // a CTA: more than a reader lags behind a writer
-constexpr std::uint64_t kStride = 1024;  // what any alignment in shared memory divides
+constexpr std::ptrdiff_t kFencesKept = 16;  // of a warp: more than a reader lags behind it
+constexpr std::uint64_t kStride = 1024;     // what any alignment in shared memory divides
 
 std::uint32_t& entry(VectorClock& clock, std::uint16_t thread) {
   return clock[thread / 32];
@@ -248,7 +248,9 @@ void SharedMemory::acquire(std::uint32_t warp, const HappensBefore& from) {
 
 void SharedMemory::fence_proxy(std::uint32_t warp, std::uint32_t lanes, Fence fence) {
   if (!check_races_) return;
-  if (fences_.size() == kFencesKept * (warps_ / kMaxWarps + 1)) fences_.erase(fences_.begin());
+  const auto own = [warp](const ProxyFence& f) { return f.warp == warp; };
+  if (std::count_if(fences_.begin(), fences_.end(), own) == kFencesKept)
+    fences_.erase(std::find_if(fences_.begin(), fences_.end(), own));
   fences_.push_back({warp, lanes, epochs_[warp], fence, clocks_[warp]});
   tick(warp);
 }

@@ -320,6 +320,14 @@ TEST_CASE("a bulk copy out of shared memory", "[emulator][async]") {
   check_passes(str_cat(fill, fence, "bar.sync 0;", store, wait));
   check_passes(str_cat(fill, fence, "bar.sync 0;", store, wait_read, "bar.sync 0; st.shared.u32 [%s], 7;"));
   check_passes(str_cat(fill, "bar.sync 0; @%p0 fence.proxy.async;", store, wait_read));
+  // A fence counts however often another warp's threads fence after it.
+  check_passes(str_cat(fill, fence,
+                       "setp.lt.u32 %p3, %t, 32; mov.u32 %r5, 0; @%p3 bra MEET; AGAIN: fence.proxy.async;"
+                       "add.u32 %r5, %r5, 1; setp.lt.u32 %p4, %r5, 100; @%p4 bra AGAIN; MEET: bar.sync 0;"
+                       "@%p0 cp.async.bulk.global.shared::cta.bulk_group [%out], [tile], 256;"
+                       "@%p0 cp.async.bulk.commit_group;",
+                       wait),
+               64);
   CHECK_THAT(
       says(str_cat(fill, "bar.sync 0;", store, wait)),
       Contains("reads 128 bytes at shared address 0x0 through the async proxy, part of which thread") &&
