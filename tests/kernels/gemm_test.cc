@@ -486,16 +486,20 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
                     one = "barrier.cluster.arrive;\n  barrier.cluster.wait;";
   CHECK_THAT(spoilt(both, "$1" + one), Catch::Matchers::Contains("may not have begun to run"));
   CHECK_THAT(spoilt(both, one + "$1"), Catch::Matchers::Contains("before they exit"));
-  // A team puts its sums where activations of the other are still to come, of which a chunk has two sets; the
-  // first team reads those of the second before they are there.
+  // Consumers put their sums where others still multiply activations, of which a chunk has two sets, or where
+  // these are still to come; the first team reads sums of the second before they are there.
   gemm.tile_m = 48;
   const std::string sums = "bar.sync 1, 512;", twice = "bar\\.sync 1, 512;([^]*)bar\\.sync 1, 512;";
-  const std::string early = spoilt(twice, "$1" + sums);
-  CHECK_THAT(early, Catch::Matchers::Contains("is still to write; wait for it first"));
-  CHECK_THAT(early, Catch::Matchers::Contains("`cp.async.bulk"));
-  const std::string unwritten = spoilt(twice, sums + "$1");
-  CHECK_THAT(unwritten, Catch::Matchers::Contains("race in shared memory"));
-  CHECK_THAT(unwritten, Catch::Matchers::Contains("`ld.shared.f32"));
+  const auto says = [&](u32 blocks, std::string_view what, const std::string& instruction,
+                        const std::string& by) {
+    gemm.k = blocks * info(gemm.format).block_values;
+    const std::string found = spoilt(twice, by);
+    CHECK_THAT(found, Catch::Matchers::Contains(std::string(what)));
+    CHECK_THAT(found, Catch::Matchers::Contains("`" + instruction));
+  };
+  says(11, "race in shared memory", "wgmma.mma_async", "$1" + sums);
+  says(2, "is still to write; wait for it first", "cp.async.bulk", "$1" + sums);
+  says(2, "race in shared memory", "ld.shared.f32", sums + "$1");
 }
 
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {

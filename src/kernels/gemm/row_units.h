@@ -6,8 +6,8 @@
 //
 // with 2^u the row's, which brings the largest d * scale that the first block can have, by its d, or its m if
 // that is larger and there are mins, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
-// less. (First is what whoever keeps the sums multiplies first.) Where a later block has d * scale * 2^u or m * 2^u above 2^15, which f16 might
-// not hold, the CTA makes a second pass, with units by the largest blocks of the rows.
+// less. (The first of those that the same warps add up.) Where a later block has d * scale * 2^u or m * 2^u
+// above 2^15, which f16 might not hold, the CTA makes a second pass, with units by the rows' largest blocks.
 #pragma once
 
 #include <vector>

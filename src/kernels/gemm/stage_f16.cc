@@ -31,9 +31,10 @@ struct Deal {
   u32 stride() const { return threads * ctas; }  // from a thread's step to its next
 };
 
-Deal deal_of(u32 k, u32 ctas) {
+Deal deal_of(const StageF16& stage) {
   constexpr u32 kMost = 1024;
-  const u32 steps = static_cast<u32>(staged_f16_slabs(k)) * gemm::kSlabSteps;
+  const u32 steps = static_cast<u32>(staged_f16_slabs(stage.k)) * gemm::kSlabSteps;
+  const u32 ctas = std::max(stage.ctas, 1u);
   struct Way {
     u32 rows, held, most_threads;
   };
@@ -69,7 +70,7 @@ Bounds StageF16::k_bounds() const {
 
 LaunchShape StageF16::launch_shape(const Args& args) const {
   LaunchShape shape;
-  const Deal deal = deal_of(k, std::max(ctas, 1u));
+  const Deal deal = deal_of(*this);
   shape.grid = {staged_f16_groups(args.m) * (kSlabGroupRows / deal.rows) * deal.ctas};
   shape.block = {deal.cta()};
   shape.cluster = {deal.ctas};
@@ -77,7 +78,7 @@ LaunchShape StageF16::launch_shape(const Args& args) const {
 }
 
 void StageF16::build(KernelBuilder& b) const {
-  const Deal deal = deal_of(k, std::max(ctas, 1u));
+  const Deal deal = deal_of(*this);
   const bool shared = deal.ctas > 1;
   if (shared && !b.target().supports(kHopper)) {
     return b.mistake(

@@ -236,19 +236,20 @@ class WgmmaKernel {
     k_.if_(thread_ == s_.consumers(), [&] { copy_boxes(); });
   }
 
-  // In the ring's first round a stage is asked for when the one before has landed: while the kernels before
-  // end, what they and then this one read of activations would wait behind a whole ring of weights.
-  void await_turn(const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
+  // Until the stage for chunk `chunk` is free; and in the ring's first round, until the one before has
+  // landed: while the kernels before end, what they and then this one read of activations would wait behind a
+  // whole ring of weights.
+  void await_stage(const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
     const Reg<u32> asked_for = chunk - first_chunk_;
     k_.if_(asked_for > 0u && asked_for < s_.stages * s_.chunks_in_stage,
            [&] { chunks_.wait_first(to.stage() - 1u); });
+    chunks_.wait_free(to);
   }
 
   void copy_boxes() const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
-      await_turn(chunk, to);
-      chunks_.wait_free(to);
+      await_stage(chunk, to);
       const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
       weights_.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
       to.advance();
@@ -258,8 +259,7 @@ class WgmmaKernel {
   void copy_pieces() const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
-      await_turn(chunk, to);
-      chunks_.wait_free(to);
+      await_stage(chunk, to);
       weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
       chunks_.announce_copied(to.stage());
       to.advance();

@@ -56,9 +56,9 @@ inline Reg<u32> cta_max(KernelBuilder& k, const Reg<u32>& own, u32 threads, u32 
     k.barrier_cluster_wait();
   }
   const auto of_warps = [&](u32 g) {
-    const auto at_lane = [&](u32 first) { return ld_shared(tops + g * all + (min)(lane + first, all - 1)); };
-    Reg<u32> top = ld_shared(tops + g * all + (min)(lane, all - 1));
-    for (u32 first = 32; first < all; first += 32) top = (max)(top, at_lane(first));
+    const auto of_warp = [&](const Reg<u32>& i) { return ld_shared(tops + g * all + (min)(i, all - 1)); };
+    Reg<u32> top = of_warp(lane);
+    for (u32 first = 32; first < all; first += 32) top = (max)(top, of_warp(lane + first));
     return warp_max(top);
   };
   Reg<u32> largest = of_warps(0);
