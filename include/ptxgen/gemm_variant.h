@@ -51,6 +51,7 @@ struct PTXGEN_API GemmVariant {
   u32 tile_m = 0;
   u32 tile_n = 0;
   u32 split_k = 0;
+  u32 ctas = 0;
   GemmPath path = GemmPath::kFused;
 
   static constexpr auto fields() {
@@ -59,6 +60,7 @@ struct PTXGEN_API GemmVariant {
         optional_field("tile_m", &GemmVariant::tile_m, "rows of a in a CTA", {1, 256}),
         optional_field("tile_n", &GemmVariant::tile_n, "rows of weights in a CTA", {32, 128, 32}),
         optional_field("split_k", &GemmVariant::split_k, "CTAs, or teams of one, that share k", {2, 8}),
+        optional_field("ctas", &GemmVariant::ctas, "CTAs that take tiles in turn", {1, 65536}),
         fixed_field("path", &GemmVariant::path));
   }
   bool operator==(const GemmVariant& other) const { return equal_fields(*this, other); }

@@ -43,20 +43,22 @@ u32 wgmma_decode_time(Format format) {
 }
 
 // What `ctas` of schedule wgmma take, one an SM at a time, each a part of k: in 7.3 ns, in which an H200
-// multiplies a row of a with 256 values of all rows of weights of a tile.
-u64 wgmma_time(const GemmShape& shape, u64 ctas, u32 sms, u32 tile_m, u32 split_k) {
+// multiplies a row of a with 256 values of all rows of weights of a tile. `in_turn`: of one SM they begin
+// once.
+u64 wgmma_time(const GemmShape& shape, u64 ctas, u32 sms, u32 tile_m, u32 split_k, bool in_turn) {
   constexpr u32 kBegin = 320;   // for a CTA
   constexpr u32 kMemory = 24;   // for 256 values more where all SMs work, of which half do not mind
-  constexpr u32 kHidden = 128;  // rows beyond which 10 cost 13
+  constexpr u32 kHidden = 128;  // rows beyond which 50 cost 71
   constexpr u32 kMeet = 50, kAdd = 3, kLate = 200;  // of a cluster: for its barriers; for its sums of a row
                                                     // of a; where clusters hardly find room
   const u64 at_once = std::min<u64>(ctas, sms);
   const u64 chunks = ((u64{shape.k} + 255) / 256 + split_k - 1) / split_k;
   const u64 memory = at_once * 2 > sms ? kMemory * (at_once * 2 - sms) / sms : 0;
-  const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 3 / 10 : 0;
+  const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 21 / 50 : 0;
   u64 cta = kBegin + chunks * (tile_m + wide + wgmma_decode_time(shape.format) + memory);
   if (split_k > 1) cta += kMeet + kAdd * tile_m + (ctas * 6 > u64{sms} * 5 ? kLate : 0);
-  return (ctas + sms - 1) / sms * cta;
+  const u64 of_sm = (ctas + sms - 1) / sms;
+  return in_turn ? kBegin + of_sm * (cta - kBegin) : of_sm * cta;
 }
 
 // The tiles of schedule mma that take the least time, and whether two teams share k, of those that have room.
@@ -119,8 +121,9 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
       GemmVariant tried = variant;
       tried.tile_m = tile_m, tried.split_k = split > 1 ? split : 0;
       if (any_split && !run_at_once(tiles * split, split)) continue;
-      const u64 time = wgmma_time(shape, tiles * split, sms(), tile_m, split);
-      if (time >= least || !DescriptorOf<Gemm>(kernel_of(shape, tried)).validate().ok()) continue;
+      const Gemm kernel = kernel_of(shape, tried);
+      const u64 time = wgmma_time(shape, tiles * split, sms(), tile_m, split, kernel.takes_ctas());
+      if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) continue;
       least = time, best = tried;
     }
   }
@@ -151,6 +154,7 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
   }
   if (variant.schedule == GemmSchedule::kWgmma && variant.tile_m == 0)
     variant = with_wgmma_tiles(shape, variant);
+  if (variant.ctas == 0 && kernel_of(shape, variant).takes_ctas()) variant.ctas = sms();
   const Gemm kernel = kernel_of(shape, variant);
   if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;
   if (absl::Status s = has_shared(kernel.launch_shape({})); !s.ok()) return s;

@@ -40,7 +40,8 @@ Gemm kernel_of(const GemmShape& shape, const GemmVariant& variant) {
           .a_type = stages(shape, variant) ? Activations::kF16 : shape.a_type,
           .tile_m = variant.tile_m,
           .tile_n = variant.tile_n,
-          .split_k = variant.split_k};
+          .split_k = variant.split_k,
+          .ctas = variant.ctas};
 }
 
 u32 narrowest_tile(GemmSchedule schedule, u32 m) {

@@ -235,6 +235,63 @@ TEST_CASE("matrix products of rows whose mins are much larger than their scales"
   }
 }
 
+// Of schedule wgmma.
+Gemm in_turn(Format format, u32 blocks, u32 n, u32 tile_m, u32 ctas) {
+  Gemm gemm = product(format, blocks, n, {GemmSchedule::kWgmma, Activations::kF16});
+  gemm.tile_m = tile_m;
+  gemm.ctas = ctas;
+  return gemm;
+}
+
+TEST_CASE("CTAs that take tiles in turn give the bits that a CTA a tile gives", "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  std::uint64_t seed = 2600;
+  // Fewer slabs than a ring has sets, and more; a rest of less than a chunk; boxes, pieces, and rows that are
+  // no multiples of 16 bytes.
+  const std::pair<Format, u32> kShapes[] = {
+      {Format::kQ4_K, 1}, {Format::kQ4_K, 7}, {Format::kQ6_K, 3}, {Format::kQ8_0, 11}, {Format::kQ4_0, 9}};
+  for (const auto& [format, blocks] : kShapes) {
+    for (const u32 tile_m : {72u, std::array{128u, 152u, 256u}[seed % 3]}) {
+      // Four tiles, two of them with 5 rows of a, two with 2 rows of weights; or more CTAs than tiles.
+      const u32 ctas = std::array{1u, 3u, 5u}[++seed % 3], m = tile_m + 5;
+      Gemm gemm = in_turn(format, blocks, 130, tile_m, ctas);
+      CAPTURE(KernelType(gemm)->text());
+      const LaunchData launch = random_launch(gemm, {0, 0, 0, m}, seed);
+      check(launch);
+      gemm.ctas = 0;
+      const bool same = run(launch)[2] == run(random_launch(gemm, {0, 0, 0, m}, seed))[2];
+      CHECK(same);
+    }
+  }
+  CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 5).launch_shape({0, 0, 0, 73}).grid == Dim3{5});
+  CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 50).launch_shape({0, 0, 0, 73}).grid == Dim3{16});
+}
+
+TEST_CASE("a tile whose units do not fit is multiplied again among those that a CTA takes in turn",
+          "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  std::uint64_t seed = 2700;
+  for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
+    const std::size_t in_row = 3 * 256 / info(format).block_values, block = info(format).block_bytes;
+    const std::size_t d = format == Format::kQ6_K ? 208 : 0;
+    for (const u32 tile : {0u, 1u, 2u}) {
+      const Gemm gemm = in_turn(format, static_cast<u32>(in_row), 300, 72, 2);
+      LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, ++seed);
+      const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
+      reference::level_scales(format, weights);
+      // d of the last block of the tile's first rows becomes 2^13.
+      for (std::size_t row = tile * 128; row < tile * 128 + 20; ++row) {
+        const std::size_t last = (row * in_row + in_row - 1) * block + d;
+        weights[last] = std::byte{0};
+        weights[last + 1] = std::byte{0x70};
+      }
+      CAPTURE(tile);
+      check(launch);
+      for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
+    }
+  }
+}
+
 TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gemm]") {
   for (const FormatInfo& format : kFormats) {
     for (u32 tile_m = 8; tile_m <= 256; tile_m += 8) {
@@ -396,18 +453,24 @@ TEST_CASE("a NaN or infinity in a row of a surfaces in that row's outputs and no
   }
 }
 
-// What the emulator says of a kernel in whose text every `pattern` was replaced.
-std::string complaint(const Gemm& gemm, Target target, const std::string& pattern, const std::string& by) {
+// What the emulator says of a kernel whose text was spoilt.
+template <class Spoil>
+std::string complaint_of(const Gemm& gemm, Target target, Spoil&& spoil) {
   constexpr u32 kRows = 9;
   const auto device = Device::open({.choice = DeviceChoice::kEmulator});
   REQUIRE(device.ok());
   GeneratedKernel text = generated_for(gemm, target);
-  const std::string spoilt = std::regex_replace(text.ptx, std::regex(pattern), by);
-  CAPTURE(pattern);
+  const std::string spoilt = spoil(text.ptx);
   const bool changed = spoilt != text.ptx;
   REQUIRE(changed);
   text.ptx = spoilt;
   return std::string(run_text(text, random_launch(gemm, {0, 0, 0, kRows}, 9), *device).status().message());
+}
+// The same where every `pattern` was replaced.
+std::string complaint(const Gemm& gemm, Target target, const std::string& pattern, const std::string& by) {
+  CAPTURE(pattern);
+  return complaint_of(
+      gemm, target, [&](const std::string& ptx) { return std::regex_replace(ptx, std::regex(pattern), by); });
 }
 
 TEST_CASE("the emulator finds a wait or a barrier that schedule mma lacks", "[kernels][gemm]") {
@@ -472,6 +535,38 @@ TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma"
              Catch::Matchers::Contains("deadlock"));
 }
 
+TEST_CASE("the emulator finds a missing wait between tiles that a CTA takes in turn", "[kernels][gemm]") {
+  const std::regex wait("mbarrier\\.try_wait\\.parity\\.shared\\.b64 (%p[0-9]+), .*;");
+  const auto without = [&](u32 blocks, u32 n, const std::set<int>& missing) {
+    const Gemm gemm = in_turn(Format::kQ4_K, blocks, n, 72, 1);
+    return complaint_of(gemm, {90, true}, [&](const std::string& ptx) {
+      std::string text;
+      auto from = ptx.begin();
+      int i = 0;
+      for (std::sregex_iterator match(ptx.begin(), ptx.end(), wait); match != std::sregex_iterator();
+           ++match) {
+        const auto begin = ptx.begin() + match->position();
+        text.append(from, begin);
+        text += missing.count(i++) ? "setp.eq.u32 " + match->str(1) + ", 0, 0;" : match->str();
+        from = begin + match->length();
+      }
+      CHECK(i == 9);
+      return text.append(from, ptx.end());
+    });
+  };
+  const auto found = Catch::Matchers::Matches("[^]*(is still to write|nothing has written|lacks)[^]*");
+  // Eleven tiles of a chunk, so that rings come round at tiles' ends. Consumers wait for weights, for both
+  // sets of slabs of the chunk, for the rows' scales; copiers for the pace of the first weights, which is no
+  // fault, for a stage that is free, for two sets, and until scales have been read.
+  for (const int missing : {0, 1, 2, 3, 5, 8}) {
+    CAPTURE(missing);
+    CHECK_THAT(without(1, 1300, {missing}), found);
+  }
+  CHECK(without(1, 1300, {4}).empty());
+  // Of a few chunks the scales keep copiers from being far ahead.
+  CHECK_THAT(without(5, 300, {6, 7}), found);
+}
+
 TEST_CASE("the emulator finds that a cluster does not meet before its sums are added", "[kernels][gemm]") {
   Gemm gemm = product(Format::kQ4_K, 2, 5, {GemmSchedule::kWgmma, Activations::kF16});
   gemm.tile_m = 8;
@@ -529,6 +624,13 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   CHECK_THAT(std::string(KernelType(too_many)->validate().message()), Catch::Matchers::Contains("split_k"));
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 256, .split_k = 2},
           "split_k is 2 with tile_m 256; it goes with tiles up to 128 rows");
+  refused(
+      in_turn(Format::kQ4_K, 1, 64, 64, 132),
+      "ctas is 132 with schedule wgmma, tile_m 64 and split_k 0; it belongs to wgmma with tile_m from 72");
+  Gemm shared = in_turn(Format::kQ4_K, 8, 64, 128, 132);
+  shared.split_k = 2;
+  refused(shared, "tile_m 128 and split_k 2");
+  refused({.tile_m = 128, .ctas = 132}, "ctas is 132 with schedule mma");
   const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});
   CHECK(built.status().message().find("schedule mma needs sm_80") != std::string::npos);
 }

@@ -169,7 +169,8 @@ TEST_CASE("prepared activations are what their handle says, whatever becomes of 
   const WeightMatrix longer = random_weights(test_device(), Format::kQ4_K, n, 768, 9);
   CHECK(contains(executor.gemv(stream, longer, prepared, out.ptr<f32>()).status().message(),
                  "the product takes 1 of 768"));
-  CHECK(contains(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 2, prepared).message(), "room for 1"));
+  CHECK(contains(executor.prepare_activations(stream, in.ptr<const f32, 16>(), 2, prepared).message(),
+                 "room for 1"));
   CHECK_FALSE(executor.make_activations(100, 1).ok());
 }
 

@@ -181,13 +181,13 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=128 tile_n=128");
   CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
   CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 100) == "mma tile_m=64 tile_n=64 split_k=2");
-  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256");
-  CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256 ctas=132");
+  CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128 ctas=132");
   // Few tiles: several CTAs for each.
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 split_k=3");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=104 split_k=3");
-  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 513) == "wgmma tile_m=136");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 513) == "wgmma tile_m=136 ctas=132");
   // As many as run at once: not 4 for each of 32.
   const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
@@ -338,10 +338,11 @@ TEST_CASE("a policy lists what a matrix product can be asked for", "[runtime][ge
   };
   CHECK(variants({90, true}, Activations::kF32) ==
         "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=128 split_k=2, "
-        "wgmma tile_m=128, sgemm, hgemm, dequant_hgemm, fp8");
+        "wgmma tile_m=128 ctas=132, sgemm, hgemm, dequant_hgemm, fp8");
   CHECK(variants({80, false}, Activations::kF32, false) ==
         "tiled, dp4a, wmma, wmma_multi_warp, sgemm, hgemm, dequant_hgemm");
-  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=128 split_k=2, wgmma tile_m=128");
+  CHECK(variants({90, true}, Activations::kF16) ==
+        "mma tile_m=128 tile_n=128 split_k=2, wgmma tile_m=128 ctas=132");
   CHECK(variants({90, true}, Activations::kQ8_1) == "dp4a");
   CHECK(variants({90, true}, Activations::kF16Rows) == "hgemm, dequant_hgemm");
   CHECK(variants({90, true}, Activations::kE4m3) == "fp8");

@@ -1,5 +1,7 @@
 #include "ptxgen/gemm.h"
 
+#include <algorithm>
+
 #include "src/kernels/gemm/schedules.h"
 #include "src/kernels/parts/requires.h"
 
@@ -46,6 +48,11 @@ absl::Status Gemm::validate() const {
   if (split_k && tile_m > 128)
     return refuse(
         str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));
+  if (ctas && !takes_ctas()) {
+    return refuse(str_cat("ctas is ", ctas, " with schedule ", chosen, ", tile_m ", tile_m, " and split_k ",
+                          split_k, "; it belongs to wgmma with tile_m from ", kLeastInTurn,
+                          " and no split_k"));
+  }
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
   if (tile_m == 0) return absl::OkStatus();
   const GemmScheduleInfo takes = info(schedule);
@@ -63,8 +70,9 @@ absl::Status Gemm::validate() const {
 LaunchShape Gemm::launch_shape(const Args& args) const {
   const gemm::Shape tile = shape_of(*this);
   LaunchShape shape;
-  shape.grid = {((u64{n} + tile.tile_n - 1) / tile.tile_n) * ((u64{args.m} + tile.tile_m - 1) / tile.tile_m) *
-                tile.split_k};
+  const u64 tiles =
+      ((u64{n} + tile.tile_n - 1) / tile.tile_n) * ((u64{args.m} + tile.tile_m - 1) / tile.tile_m);
+  shape.grid = {ctas ? std::min<u64>(tiles, ctas) : tiles * tile.split_k};
   shape.block = {tile.threads};
   shape.cluster = {tile.split_k};
   shape.dynamic_shared_bytes = tile.dynamic_shared_bytes;

@@ -140,7 +140,8 @@ class MmaKernel {
     RowUnits<F> units(k_, kRowsOfLane);
     const Passes passes(k_, s_.threads());
     k_.if_(k_.tid_x() == 0u, [&] { passes.init(); });
-    passes.run([&] { multiply(units); }, [&] { k_.if_(units.refit(), [&] { passes.request(); }); }, [] {});
+    const auto request = [&] { passes.request(); };
+    passes.run([&](const Passes::Pass&) { multiply(units), k_.if_(units.refit(), request); }, [] {});
   }
 
  private:

@@ -40,14 +40,24 @@ class RowUnits {
   // Sums of weights in units times this are sums of weights.
   Reg<f32> inverse(u32 row) const { return reciprocal(units_[row]) * (1 / kStoredUnit); }
 
-  // After a pass over all blocks: whether a unit does not fit. From now on they all do.
+  // Where `other_rows` come next: as in the beginning.
+  void forget(const Pred& other_rows) {
+    for (u32 r = 0; r < rows(); ++r) {
+      const Reg<f32> unit = units_[r], largest = largest_[r];
+      units_[r] = selp(k_.constant<f32>(kUnset), unit, other_rows);
+      largest_[r] = selp(k_.constant<f32>(0.f), largest, other_rows);
+    }
+  }
+
+  // After a sweep over all blocks: whether a unit does not fit. From now on they all do, and those that did
+  // are as they were, whatever other rows need.
   Pred refit() {
     std::optional<Pred> misfit;
     for (u32 r = 0; r < rows(); ++r) {
-      const Reg<f32> largest = largest_[r];
-      const Pred of_row = largest * units_[r] > kMost / F::kMostScale;
+      const Reg<f32> unit = units_[r], largest = largest_[r];
+      const Pred of_row = largest * unit > kMost / F::kMostScale;
       misfit = misfit ? *misfit || of_row : of_row;
-      units_[r] = fitting(largest, kLastExponent);
+      units_[r] = selp(fitting(largest, kLastExponent), unit, of_row);
     }
     return *misfit;
   }
@@ -104,15 +114,24 @@ class Passes {
   // By any thread that needs a second pass, when asked in the first.
   void request() const { red_shared_or(second_, 1u, Scope::kCta); }
 
-  // By all threads, in whatever roles: pass(), ask(), and where some thread has requested it again(), pass().
-  // What a pass stores the second one stores again.
-  template <class Pass, class Ask, class Again>
-  void run(Pass&& pass, Ask&& ask, Again&& again) const {
+  // Which of the two passes it is.
+  class Pass {
+   public:
+    explicit Pass(const Reg<u32>& left) : left_(left) {}
+    Pred second() const { return left_ == 1u; }
+
+   private:
+    Reg<u32> left_;
+  };
+
+  // By all threads, in whatever roles: pass(), and where some thread has requested it again(), pass(). What a
+  // pass stores the second one stores again.
+  template <class Each, class Again>
+  void run(Each&& pass, Again&& again) const {
     Var<u32> left = k_.var<u32>(2u);
     k_.while_([&] { return left > 0u; },
               [&] {
-                pass();
-                ask();
+                pass(Pass(left));
                 k_.bar_sync(kBarrier, threads_);
                 const Reg<u32> second = ld_shared(second_);
                 const Reg<u32> one_less = selp(left - 1u, k_.constant<u32>(0), second != 0u);

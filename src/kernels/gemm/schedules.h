@@ -36,11 +36,13 @@ void build_wgmma(KernelBuilder& k, const Gemm& g);
 struct Tile {
   Reg<u32> first_m, first_n;
 };
-inline Tile tile_of_cta(KernelBuilder& k, const Shape& shape, const Reg<u32>& m) {
+inline Tile tile_at(const Shape& shape, const Reg<u32>& m, const Reg<u32>& number) {
   const Reg<u32> tiles = (m - 1u) / shape.tile_m + 1u;
-  const Reg<u32> tile = shape.split_k > 1 ? k.ctaid_x() / shape.split_k : k.ctaid_x();
-  const Reg<u32> of_n = tile / tiles;
-  return {(tile - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
+  const Reg<u32> of_n = number / tiles;
+  return {(number - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
+}
+inline Tile tile_of_cta(KernelBuilder& k, const Shape& shape, const Reg<u32>& m) {
+  return tile_at(shape, m, shape.split_k > 1 ? k.ctaid_x() / shape.split_k : k.ctaid_x());
 }
 
 }  // namespace ptxgen::gemm

@@ -11,6 +11,8 @@
 //   one thread that brings slabs of activations into another ring, a bulk copy each, or a set where the tile
 //              has all rows of a.
 //
+// With ctas, a CTA takes tiles in turn, and copiers go on to the next while consumers store.
+//
 // With split_k, so many CTAs of a cluster share k. Each leaves its sums in its own shared memory, and adds
 // those of all, in their order, for a part of the outputs.
 //
@@ -109,12 +111,23 @@ Geometry geometry_of(const Gemm& g) {
 
 // How far a consumer has come in the rings.
 struct Cursors {
-  parts::Ring::Cursor chunk, slab;
+  parts::Ring::Cursor chunk, slab, inverses;
+};
+
+// What belongs to a tile.
+template <class F>
+struct TilePart {
+  Tile tile;
+  Reg<u32> first_group, own_groups;  // of 8 rows of a: where its own begin in a, and how many there are
+  WeightChunks<F> weights;
+  // Where there may be others: it is the first tile of a pass; its rows are not those of the tile before.
+  std::optional<Pred> first = {}, other_rows = {};
 };
 
 template <class F>
 class WgmmaKernel {
   using Chunks = WeightChunks<F>;
+  using Part = TilePart<F>;
 
  public:
   // `tensor`: of the weights; nothing where they are copied in pieces.
@@ -123,32 +136,30 @@ class WgmmaKernel {
       : k_(k),
         g_(g),
         s_(geometry_of(g)),
+        shape_(shape),
         m_(k.param(&Gemm::Args::m)),
         a_(k.param(&Gemm::Args::a)),
         tensor_(tensor),
-        tile_(tile_of_cta(k, shape, m_)),
         thread_(k.tid_x()),
         lane_(thread_ & 31u),
         warp_(shfl_sync_idx(thread_ / 32u, 0u, 0x1fu, 0xffffffffu)),
         groups_((m_ + (kSlabGroupRows - 1)) / kSlabGroupRows),
-        first_group_(tile_.first_m / kSlabGroupRows),
-        own_groups_((min)(groups_ - first_group_, s_.columns / kSlabGroupRows)),
         rank_(s_.split > 1 ? k.cluster_ctarank() : k.constant<u32>(0)),
         first_chunk_(s_.split > 1 ? first_chunk_of(rank_) : k.constant<u32>(0)),
         end_chunk_(end_chunk()),
-        weights_(k, g, assume_aligned<16>(k.param(&Gemm::Args::weights)), tile_.first_n, lane_,
-                 s_.chunks_in_stage),
         sums_(at<f32>(shared)),
         slabs_(k, shared, s_.slab_sets, s_.set()),
         chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.stages, s_.stage),
-        inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {}
+        inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {
+    if (!walks()) own_.emplace(part_of(tile_of_cta()));
+  }
 
   void build() {
     parts::launch_dependents(k_);
     const Passes passes(k_, s_.threads());
     k_.if_(thread_ == 0u, [&] { passes.init(); });
-    const auto run = [&](absl::FunctionRef<void()> role, absl::FunctionRef<void()> ask) {
-      passes.run([&] { begin(), role(); }, ask, [&] { end(); });
+    const auto run = [&](absl::FunctionRef<void(const Passes::Pass&)> role) {
+      passes.run([&](const Passes::Pass& pass) { begin(), role(pass); }, [&] { end(); });
     };
     // From a shuffle of its own: of one of warp_ the builder does not see that a warpgroup has it in common.
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
@@ -158,18 +169,17 @@ class WgmmaKernel {
         [&] {
           if (registers.consumer) k_.setmaxnreg_inc(registers.consumer);
           RowUnits<F> units(k_, kRowsOfLane);
-          run([&] { consume(warpgroup >> 1, units); },
-              [&] { k_.if_(units.refit(), [&] { passes.request(); }); });
+          run([&](const Passes::Pass& pass) {
+            consume(pass, warpgroup >> 1, units, [&] { k_.if_(units.refit(), [&] { passes.request(); }); });
+          });
         },
         [&] {
           if (registers.copier) k_.setmaxnreg_dec(registers.copier);
-          run(
-              [&] {
-                k_.if_(
-                    thread_ < s_.consumers() + kCopiers, [&] { copy_weights(); },
-                    [&] { k_.if_(lane_ == 0u, [&] { copy_activations(); }); });
-              },
-              [] {});
+          run([&](const Passes::Pass& pass) {
+            k_.if_(
+                thread_ < s_.consumers() + kCopiers, [&] { copy_weights(pass); },
+                [&] { k_.if_(lane_ == 0u, [&] { copy_activations(pass); }); });
+          });
         });
     if (s_.split > 1) add_and_store();
   }
@@ -188,6 +198,36 @@ class WgmmaKernel {
     slabs_.end_by_warps(warp_, lane_);
     chunks_.end_by_warps(warp_, lane_);
     inverses_.end_by_warps(warp_, lane_);
+  }
+
+  // Whether a CTA has several tiles, one after the other.
+  bool walks() const { return g_.ctas > 0; }
+  Reg<u32> tile_of_cta() const { return s_.split > 1 ? k_.ctaid_x() / s_.split : k_.ctaid_x(); }
+  Part part_of(const Reg<u32>& number) const {
+    const Tile tile = tile_at(shape_, m_, number);
+    const Reg<u32> first_group = tile.first_m / kSlabGroupRows;
+    return {tile, first_group, (min)(groups_ - first_group, s_.columns / kSlabGroupRows),
+            Chunks(k_, g_, assume_aligned<16>(k_.param(&Gemm::Args::weights)), tile.first_n, lane_,
+                   s_.chunks_in_stage)};
+  }
+
+  // visit(part) for the CTA's tiles. Those of one that walks come twice each in a second pass, the
+  // first time for their rows' units.
+  template <class Visit>
+  void for_each_tile(const Passes::Pass& pass, Visit&& visit) const {
+    if (!walks()) return visit(*own_);
+    const Reg<u32> tiles = ((m_ - 1u) / s_.columns + 1u) * ((g_.n + kRows - 1) / kRows);
+    Var<u32> number = k_.var<u32>(tile_of_cta()), sweep = k_.var<u32>(0u);
+    k_.while_([&] { return number < tiles; },
+              [&] {
+                Part part = part_of(number);
+                part.first.emplace(number < g_.ctas && sweep == 0u);
+                part.other_rows.emplace(sweep == 0u);
+                visit(part);
+                const Pred once_more = pass.second() && sweep == 0u;
+                number = selp(number, number + g_.ctas, once_more);
+                sweep = selp(k_.constant<u32>(1), k_.constant<u32>(0), once_more);
+              });
   }
 
   u32 whole_chunks() const { return g_.k / kChunkValues; }
@@ -219,7 +259,9 @@ class WgmmaKernel {
   // Rows of a past the last group are in no copy, and their products are not kept; but a multiplication reads
   // them.
   void clear_missing_groups() const {
-    k_.if_(own_groups_ < s_.columns / kSlabGroupRows, [&] {
+    const u32 whole = s_.columns / kSlabGroupRows;
+    const Pred some_missing = walks() ? groups_ % whole != 0u : own_->own_groups < whole;
+    k_.if_(some_missing, [&] {
       k_.for_(thread_, s_.slab_bytes() / kPiece, s_.threads(), [&](const Reg<u32>& piece) {
         const Reg<u32> zero = k_.constant<u32>(0);
         st_shared_v4(at<u32>(assume_aligned<16>(slabs_.stage(0u) + piece * kPiece)),
@@ -231,45 +273,58 @@ class WgmmaKernel {
 
   // ---- Producers
 
-  void copy_weights() const {
-    if (!tensor_) return copy_pieces();
-    k_.if_(thread_ == s_.consumers(), [&] { copy_boxes(); });
+  void copy_weights(const Passes::Pass& pass) const {
+    if (!tensor_) return copy_pieces(pass);
+    k_.if_(thread_ == s_.consumers(), [&] { copy_boxes(pass); });
   }
 
   // Until the stage for chunk `chunk` is free; and in the ring's first round, until the one before has
   // landed: while the kernels before end, what they and then this one read of activations would wait behind a
   // whole ring of weights.
-  void await_stage(const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
+  void await_stage(const Part& part, const Reg<u32>& chunk, const parts::Ring::Cursor& to) const {
     const Reg<u32> asked_for = chunk - first_chunk_;
-    k_.if_(asked_for > 0u && asked_for < s_.stages * s_.chunks_in_stage,
-           [&] { chunks_.wait_first(to.stage() - 1u); });
+    Pred first_round = asked_for > 0u && asked_for < s_.stages * s_.chunks_in_stage;
+    if (part.first) first_round = first_round && *part.first;
+    k_.if_(first_round, [&] { chunks_.wait_first(to.stage() - 1u); });
     chunks_.wait_free(to);
   }
 
-  void copy_boxes() const {
+  void copy_boxes(const Passes::Pass& pass) const {
     parts::Ring::Cursor to = chunks_.cursor();
-    for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
-      await_stage(chunk, to);
-      const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
-      weights_.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
-      to.advance();
+    for_each_tile(pass, [&](const Part& part) {
+      for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
+        await_stage(part, chunk, to);
+        const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
+        part.weights.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
+        to.advance();
+      });
     });
   }
 
-  void copy_pieces() const {
+  void copy_pieces(const Passes::Pass& pass) const {
     parts::Ring::Cursor to = chunks_.cursor();
-    for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
-      await_stage(chunk, to);
-      weights_.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(), kCopiers);
-      chunks_.announce_copied(to.stage());
-      to.advance();
+    for_each_tile(pass, [&](const Part& part) {
+      for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
+        await_stage(part, chunk, to);
+        part.weights.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(),
+                          kCopiers);
+        chunks_.announce_copied(to.stage());
+        to.advance();
+      });
     });
   }
 
-  void copy_activations() const {
+  void copy_activations(const Passes::Pass& pass) const {
     parts::wait_for_predecessor(k_);
-    parts::Ring::Cursor to = slabs_.cursor();
-    const Reg<u32> bytes = own_groups_ * kGroupBytes;
+    parts::Ring::Cursor to = slabs_.cursor(), to_inverses = inverses_.cursor();
+    for_each_tile(pass, [&](const Part& part) {
+      copy_slabs(part, to);
+      copy_inverses(part, to_inverses);  // last, as they are needed last
+    });
+  }
+
+  void copy_slabs(const Part& part, parts::Ring::Cursor& to) const {
+    const Reg<u32> bytes = part.own_groups * kGroupBytes;
     const Reg<u64> pitch = cvt<u64>(groups_) * u64{kGroupBytes};
     for_each_chunk(1, [&](const Reg<u32>& chunk, u32 values) {
       const u32 slabs = slabs_of(values);
@@ -277,8 +332,8 @@ class WgmmaKernel {
         const u32 count = std::min(s_.slabs_in_set, slabs - first);
         slabs_.wait_free(to);
         const auto barrier = slabs_.announce(to.stage(), bytes * count);
-        const auto from =
-            a_ + (cvt<u64>(chunk * kChunkSlabs + first) * pitch + cvt<u64>(first_group_) * u64{kGroupBytes});
+        const auto from = a_ + (cvt<u64>(chunk * kChunkSlabs + first) * pitch +
+                                cvt<u64>(part.first_group) * u64{kGroupBytes});
         const auto one_by_one = [&] {
           for (u32 i = 0; i < count; ++i) {
             cp_async_bulk_shared_global(assume_aligned<16>(slabs_.stage(to.stage()) + i * s_.slab),
@@ -298,30 +353,42 @@ class WgmmaKernel {
         to.advance();
       }
     });
-    copy_inverses();  // last, as they are needed last
   }
 
   // What the rows' products are multiplied with in the end.
-  void copy_inverses() const {
-    const auto from = staged_inverses(g_, a_, m_) + tile_.first_m;
-    const Reg<u32> bytes = own_groups_ * (kSlabGroupRows * sizeof(f32));
+  void copy_inverses(const Part& part, parts::Ring::Cursor& to) const {
+    const auto from = staged_inverses(g_, a_, m_) + part.tile.first_m;
+    const Reg<u32> bytes = part.own_groups * (kSlabGroupRows * sizeof(f32));
+    if (walks()) inverses_.wait_free(to);
     cp_async_bulk_shared_global(inverses_.stage(0u), assume_aligned<16>(at<const std::byte>(from)), bytes,
                                 inverses_.announce(0u, bytes));
+    if (walks()) to.advance();
   }
 
   // ---- Consumers
 
-  void consume(const Reg<u32>& team, RowUnits<F>& units) const {
+  // `ended`: after each sweep over a tile.
+  void consume(const Passes::Pass& pass, const Reg<u32>& team, RowUnits<F>& units,
+               absl::FunctionRef<void()> ended) const {
+    const Reg<u32> none = k_.constant<u32>(0);
+    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none), slabs_.cursor(team * s_.sets_in_chunk()),
+                  inverses_.cursor()};
+    for_each_tile(pass, [&](const Part& part) {
+      if (part.other_rows) units.forget(*part.other_rows);
+      multiply_tile(part, team, at, units);
+      ended();
+    });
+  }
+
+  void multiply_tile(const Part& part, const Reg<u32>& team, Cursors& at, RowUnits<F>& units) const {
     const std::unique_ptr<WarpgroupSums> sums = make_warpgroup_sums(k_, s_.columns);
     // Teams take chunks in turn, of one stage where it has one for each.
     const Reg<u32> none = k_.constant<u32>(0);
     const Reg<u32> in_stage = s_.chunks_in_stage > 1 ? team : none;
-    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none),
-                  slabs_.cursor(team * s_.sets_in_chunk())};
     Var<u32> before = k_.var<u32>(0u);
     const Reg<u32> first = first_chunk_ + team;
     const auto add = [&](const Reg<u32>& chunk, u32 values, const Pred& later) {
-      add_chunk(chunk, in_stage, values, later, at, before, units, *sums);
+      add_chunk(part, chunk, in_stage, values, later, at, before, units, *sums);
     };
     k_.for_(first, end_chunk_, s_.teams,
             [&](const Reg<u32>& chunk) { add(chunk, kChunkValues, chunk > first); });
@@ -332,9 +399,15 @@ class WgmmaKernel {
       k_.if_(own, [&] { add(chunk, rest(), chunk > first); });
     }
     k_.wgmma_wait_group(0);
-    inverses_.wait_full(inverses_.cursor());
+    if (walks()) slabs_.release(before, lane_);
+    inverses_.wait_full(at.inverses);
     sums->scale(units.inverse(0), units.inverse(1));
-    if (s_.teams == 1 && s_.split == 1) return store(*sums);
+    if (s_.teams == 1 && s_.split == 1) {
+      store(part.tile, *sums);
+      if (!walks()) return;
+      inverses_.release(at.inverses, lane_);
+      return at.inverses.advance();
+    }
     k_.bar_sync(kSumsBarrier, s_.consumers());  // the stages, in whose place sums come, are no longer read
     if (s_.teams == 2) {
       k_.if_(team == 1u, [&] { keep(*sums, false); });
@@ -344,7 +417,7 @@ class WgmmaKernel {
       if (s_.split > 1) {
         keep(*sums, true);
       } else {
-        store(*sums);
+        store(part.tile, *sums);
       }
     });
   }
@@ -352,21 +425,22 @@ class WgmmaKernel {
   Reg<u32> row_in_tile() const { return thread_ / 32u % (kTeam / 32) * 16u; }
 
   // `later`: a slab has been multiplied before, from stage `before`.
-  void add_chunk(const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 values, const Pred& later, Cursors& at,
-                 Var<u32>& before, RowUnits<F>& units, WarpgroupSums& sums) const {
+  void add_chunk(const Part& part, const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 values,
+                 const Pred& later, Cursors& at, Var<u32>& before, RowUnits<F>& units,
+                 WarpgroupSums& sums) const {
     const u32 slabs = slabs_of(values);
     std::optional<typename Chunks::Lane> own;
     chunks_.wait_full(at.chunk);
     const auto load = [&](u32 block) {
-      own = weights_.load(chunks_.stage(at.chunk.stage()), chunk, in_stage, block, row_in_tile(), units,
-                          !later);
+      own = part.weights.load(chunks_.stage(at.chunk.stage()), chunk, in_stage, block, row_in_tile(), units,
+                              !later);
     };
     for (u32 i = 0; i < slabs; ++i) {
       std::vector<WarpgroupA> a;
       for (u32 step = 0; step < kSlabSteps && i * kSlabValues + step * 16 < values; ++step) {
         const u32 first = i * kSlabValues + step * 16;
         if (first % info(F::kFormat).block_values == 0) load(first / info(F::kFormat).block_values);
-        a.push_back(WarpgroupA(weights_.registers(*own, 0, first % info(F::kFormat).block_values / 16)));
+        a.push_back(WarpgroupA(part.weights.registers(*own, 0, first % info(F::kFormat).block_values / 16)));
       }
       const bool last_load = Chunks::kWholeChunk ? i == 0 : i + 1 == slabs;
       if (last_load) {
@@ -401,9 +475,9 @@ class WgmmaKernel {
     k_.wgmma_wait_group(1);
   }
 
-  void store(const WarpgroupSums& sums) const {
-    const Reg<u32> first_m = tile_.first_m + (lane_ & 3u) * 2u;
-    const Reg<u32> first_n = tile_.first_n + row_in_tile() + (lane_ >> 2);
+  void store(const Tile& tile, const WarpgroupSums& sums) const {
+    const Reg<u32> first_m = tile.first_m + (lane_ & 3u) * 2u;
+    const Reg<u32> first_n = tile.first_n + row_in_tile() + (lane_ >> 2);
     parts::wait_for_predecessor(k_);
     store_outputs(
         k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % kRows == 0,
@@ -450,8 +524,8 @@ class WgmmaKernel {
             [&](const Reg<u32>& i) {
               const Reg<u32> column = i / kRows;
               const Reg<u32> row = i % kRows;
-              const Reg<u32> m = tile_.first_m + column;
-              const Reg<u32> n = tile_.first_n + row;
+              const Reg<u32> m = own_->tile.first_m + column;
+              const Reg<u32> n = own_->tile.first_n + row;
               k_.if_(m < m_ && n < g_.n, [&] {
                 const Reg<u32> place = column * kSumsPitch + row;
                 Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
@@ -470,18 +544,18 @@ class WgmmaKernel {
   KernelBuilder& k_;
   const Gemm& g_;
   const Geometry s_;
+  const Shape& shape_;
   const Reg<u32> m_;
   const GlobalPtr<const std::byte, 16> a_;
   const std::optional<TensorMapPtr> tensor_;
-  const Tile tile_;
   const Reg<u32> thread_, lane_, warp_;
-  const Reg<u32> groups_, first_group_, own_groups_;  // of 8 rows of a; what the CTA has of them
-  const Reg<u32> rank_;                               // in the cluster
-  const Reg<u32> first_chunk_, end_chunk_;            // whole ones
-  const Chunks weights_;
-  const SharedPtr<f32, 16> sums_;  // of the CTA, for all of its cluster, in place of the stages
+  const Reg<u32> groups_;                   // of 8 rows of a
+  const Reg<u32> rank_;                     // in the cluster
+  const Reg<u32> first_chunk_, end_chunk_;  // whole ones
+  const SharedPtr<f32, 16> sums_;           // of the CTA, for all of its cluster, in place of the stages
   const parts::Ring slabs_, chunks_;
-  const parts::Ring inverses_;  // of the tile's rows of a; filled once
+  const parts::Ring inverses_;  // of the tile's rows of a
+  std::optional<Part> own_;     // of a CTA that has one tile
 };
 
 }  // namespace
