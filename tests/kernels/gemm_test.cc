@@ -575,15 +575,21 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
     return complaint(gemm, {90, true}, pattern, by);
   };
   CHECK(spoilt("\\.address_size 64", ".address_size  64").empty());
-  // Nobody waits for the sums of the others; nobody waits until they were read.
-  const std::string meeting = "barrier\\.cluster\\.arrive;\\s*barrier\\.cluster\\.wait;";
-  const std::string both = meeting + "([^]*)" + meeting,
+  const std::string wait = "barrier\\.cluster\\.wait;", meeting = "barrier\\.cluster\\.arrive;\\s*" + wait,
                     one = "barrier.cluster.arrive;\n  barrier.cluster.wait;";
+  // Sums are sent to who may not have begun; and are added before all have been sent.
+  CHECK_THAT(spoilt(wait + "([^]*)" + wait + "([^]*)" + meeting, "$1$2barrier.cluster.wait;\n  " + one),
+             Catch::Matchers::Contains("may not have begun to run"));
+  CHECK_THAT(spoilt(meeting, ""),
+             Catch::Matchers::Contains("which has exited; let all CTAs of the cluster meet"));
+  // Where there is no room for them: nobody waits for the sums of the others; nobody waits until they were
+  // read.
+  gemm.tile_m = 48;
+  const std::string both = meeting + "([^]*)" + meeting;
   CHECK_THAT(spoilt(both, "$1" + one), Catch::Matchers::Contains("may not have begun to run"));
   CHECK_THAT(spoilt(both, one + "$1"), Catch::Matchers::Contains("before they exit"));
   // Consumers put their sums where others still multiply activations, of which a chunk has two sets, or where
   // these are still to come; the first team reads sums of the second before they are there.
-  gemm.tile_m = 48;
   const std::string sums = "bar.sync 1, 512;", twice = "bar\\.sync 1, 512;([^]*)bar\\.sync 1, 512;";
   const auto says = [&](u32 blocks, std::string_view what, const std::string& instruction,
                         const std::string& by) {

@@ -13,8 +13,8 @@
 //
 // With ctas, a CTA takes tiles in turn, and copiers go on to the next while consumers store.
 //
-// With split_k, so many CTAs of a cluster share k. Each leaves its sums in its own shared memory, and adds
-// those of all, in their order, for a part of the outputs.
+// With split_k, so many CTAs of a cluster share k. Each adds the sums of all, in their order, for a part of
+// the outputs: those that the others have sent it, or, where shared memory has no room for them, have kept.
 //
 // A stage of weights is free when a consumer has read its registers from it; one of activations when the
 // multiplications of the slab after it have been started and its own have ended.
@@ -34,7 +34,7 @@ namespace {
 
 constexpr u32 kWarpgroup = 128, kTeam = 2 * kWarpgroup, kCopiers = 96;
 constexpr u32 kRows = 128;  // of weights
-constexpr u32 kRowsOfLane = 2;
+constexpr u32 kRowsOfLane = 2, kRowsOfWarp = 16, kTeamWarps = kTeam / 32;
 constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;
 constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
 constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
@@ -48,6 +48,7 @@ struct Geometry {
   u32 stage, slab;   // bytes
   u32 shared_bytes;
   u32 split;
+  u32 received;  // bytes for sums that others of the cluster send; 0: each keeps its own until all have met
 
   u32 stage_step() const { return teams / chunks_in_stage; }  // from a team's stage to its next
   u32 set() const { return slabs_in_set * slab; }
@@ -55,6 +56,9 @@ struct Geometry {
   u32 slab_bytes() const { return slab_sets * set(); }
   u32 consumers() const { return teams * kTeam; }
   u32 threads() const { return consumers() + kWarpgroup; }
+  // Of the cluster, each adds and stores what so many warps of a team have, at most.
+  u32 own_warps() const { return (kTeamWarps + split - 1) / split; }
+  u32 sums_of_warp() const { return columns * kRowsOfWarp; }
 };
 
 // Registers of a thread, where the launch gives all of them less than consumers need and copiers can spare
@@ -92,12 +96,10 @@ Geometry geometry_of(const Gemm& g) {
   const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
   s.slab_sets = std::min(kMostSets, wanted_bytes / s.set() / turn * turn);
   const auto stage_bytes = [&] { return kRows * ChunkLayout(g, s.chunks_in_stage).pitch; };
-  const auto stages = [&] {
-    constexpr u32 kBarrierBytes = 512;  // of the rings, and more
-    const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes -
-                     s.columns * sizeof(f32) - s.slab_bytes();
-    return room / stage_bytes();
-  };
+  constexpr u32 kBarrierBytes = 512;  // of the rings, and more
+  const u32 room =
+      static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.columns * u32{sizeof(f32)};
+  const auto stages = [&] { return (room - s.slab_bytes()) / stage_bytes(); };
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
   if (stages() < kFewestStages) s.chunks_in_stage = 1;
@@ -106,6 +108,9 @@ Geometry geometry_of(const Gemm& g) {
   s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
   s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
   s.split = std::max(g.split_k, 1u);
+  s.received = s.split * s.own_warps() * s.sums_of_warp() * u32{sizeof(f32)};
+  if (s.split == 1 || s.shared_bytes + s.received > room) s.received = 0;
+  s.shared_bytes += s.received;
   return s;
 }
 
@@ -148,6 +153,7 @@ class WgmmaKernel {
         first_chunk_(s_.split > 1 ? first_chunk_of(rank_) : k.constant<u32>(0)),
         end_chunk_(end_chunk()),
         sums_(at<f32>(shared)),
+        received_(at<f32>(assume_aligned<16>(shared + (s_.slab_bytes() + s_.stages * s_.stage)))),
         slabs_(k, shared, s_.slab_sets, s_.set()),
         chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.stages, s_.stage),
         inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {
@@ -156,6 +162,7 @@ class WgmmaKernel {
 
   void build() {
     parts::launch_dependents(k_);
+    if (s_.received) k_.barrier_cluster_arrive();
     const Passes passes(k_, s_.threads());
     k_.if_(thread_ == 0u, [&] { passes.init(); });
     const auto run = [&](absl::FunctionRef<void(const Passes::Pass&)> role) {
@@ -168,6 +175,7 @@ class WgmmaKernel {
         warpgroup < 2 * s_.teams,
         [&] {
           if (registers.consumer) k_.setmaxnreg_inc(registers.consumer);
+          if (s_.received) k_.barrier_cluster_wait();  // all have begun, and can be sent sums
           RowUnits<F> units(k_, kRowsOfLane);
           run([&](const Passes::Pass& pass) {
             consume(pass, warpgroup >> 1, units, [&] { k_.if_(units.refit(), [&] { passes.request(); }); });
@@ -180,8 +188,16 @@ class WgmmaKernel {
                 thread_ < s_.consumers() + kCopiers, [&] { copy_weights(pass); },
                 [&] { k_.if_(lane_ == 0u, [&] { copy_activations(pass); }); });
           });
+          if (s_.received) k_.barrier_cluster_wait();
         });
-    if (s_.split > 1) add_and_store();
+    if (s_.received) {
+      meet();
+      add_received();
+    } else if (s_.split > 1) {
+      meet();
+      add_kept();
+      meet();  // nobody ends while others read its sums
+    }
   }
 
  private:
@@ -414,7 +430,9 @@ class WgmmaKernel {
       k_.bar_sync(kSumsBarrier, s_.consumers());
     }
     k_.if_(team == 0u, [&] {
-      if (s_.split > 1) {
+      if (s_.received) {
+        send(*sums);
+      } else if (s_.split > 1) {
         keep(*sums, true);
       } else {
         store(part.tile, *sums);
@@ -422,7 +440,8 @@ class WgmmaKernel {
     });
   }
 
-  Reg<u32> row_in_tile() const { return thread_ / 32u % (kTeam / 32) * 16u; }
+  Reg<u32> warp_in_team() const { return thread_ / 32u % kTeamWarps; }
+  Reg<u32> row_in_tile() const { return warp_in_team() * kRowsOfWarp; }
 
   // `later`: a slab has been multiplied before, from stage `before`.
   void add_chunk(const Part& part, const Reg<u32>& chunk, const Reg<u32>& in_stage, u32 values,
@@ -514,31 +533,68 @@ class WgmmaKernel {
       }
     }
   }
-  void add_and_store() const {
+  void meet() const {
     k_.barrier_cluster_arrive();
     k_.barrier_cluster_wait();
+  }
+
+  // Rank r of the cluster adds and stores what warps first_warp_of(r) up to first_warp_of(r + 1) have, and is
+  // sent all sums of theirs: f32 [split][own_warps()][columns / 2][32], those of each rank, warp and lane.
+  Reg<u32> first_warp_of(const Reg<u32>& rank) const {
+    return (rank * kTeamWarps + (s_.split - 1)) / s_.split;
+  }
+  // By the first team.
+  void send(const WarpgroupSums& sums) const {
+    const Reg<u32> warp = warp_in_team();
+    const Reg<u32> owner = warp * s_.split / kTeamWarps;
+    const Reg<u32> place = rank_ * s_.own_warps() + (warp - first_warp_of(owner));
+    const auto to = mapa(received_, owner) + (place * s_.sums_of_warp() + lane_);
+    for (u32 i = 0; i < s_.columns / 2; ++i) st_shared_cluster(to + i * 32, total(sums, i / 4, i % 4));
+  }
+  void add_received() const {
+    parts::wait_for_predecessor(k_);
+    const Reg<u32> first_warp = first_warp_of(rank_);
+    const Reg<u32> own = (first_warp_of(rank_ + 1u) - first_warp) * s_.sums_of_warp();
+    k_.for_(thread_, own, s_.threads(), [&](const Reg<u32>& place) {
+      const Reg<u32> lane = place & 31u, i = place / 32u % (s_.columns / 2);
+      const Reg<u32> column = i / 4u * kSlabGroupRows + (lane & 3u) * 2u + (i & 1u);
+      const Reg<u32> row =
+          (first_warp + place / s_.sums_of_warp()) * kRowsOfWarp + (i >> 1 & 1u) * 8u + (lane >> 2);
+      put(column, row, [&] {
+        Reg<f32> sum = ld_shared(received_ + place);
+        for (u32 from = 1; from < s_.split; ++from)
+          sum = sum + ld_shared(received_ + place + from * s_.own_warps() * s_.sums_of_warp());
+        return sum;
+      });
+    });
+  }
+  void add_kept() const {
     parts::wait_for_predecessor(k_);
     std::vector<ClusterSharedPtr<f32, 16>> of_ranks;
     for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
     k_.for_(rank_ * s_.threads() + thread_, s_.columns * kRows, s_.split * s_.threads(),
             [&](const Reg<u32>& i) {
-              const Reg<u32> column = i / kRows;
-              const Reg<u32> row = i % kRows;
-              const Reg<u32> m = own_->tile.first_m + column;
-              const Reg<u32> n = own_->tile.first_n + row;
-              k_.if_(m < m_ && n < g_.n, [&] {
+              const Reg<u32> column = i / kRows, row = i % kRows;
+              put(column, row, [&] {
                 const Reg<u32> place = column * kSumsPitch + row;
                 Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
-                for (u32 rank = 1; rank < s_.split; ++rank) {
-                  const Reg<f32> other = ld_shared_cluster(of_ranks[rank] + place);
-                  sum = sum + other;
-                }
-                st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)),
-                          sum * ld_shared(inverse_of(column)));
+                for (u32 rank = 1; rank < s_.split; ++rank)
+                  sum = sum + ld_shared_cluster(of_ranks[rank] + place);
+                return sum;
               });
             });
-    k_.barrier_cluster_arrive();  // nobody ends while others read its sums
-    k_.barrier_cluster_wait();
+  }
+
+  // Output (column, row) of the tile, if there is one.
+  template <class Sum>
+  void put(const Reg<u32>& column, const Reg<u32>& row, Sum&& sum) const {
+    const Reg<u32> m = own_->tile.first_m + column;
+    const Reg<u32> n = own_->tile.first_n + row;
+    k_.if_(m < m_ && n < g_.n, [&] {
+      const Reg<f32> value = sum();
+      st_global(k_.param(&Gemm::Args::c) + (cvt<u64>(m) * u64{g_.n} + cvt<u64>(n)),
+                value * ld_shared(inverse_of(column)));
+    });
   }
 
   KernelBuilder& k_;
@@ -552,7 +608,8 @@ class WgmmaKernel {
   const Reg<u32> groups_;                   // of 8 rows of a
   const Reg<u32> rank_;                     // in the cluster
   const Reg<u32> first_chunk_, end_chunk_;  // whole ones
-  const SharedPtr<f32, 16> sums_;           // of the CTA, for all of its cluster, in place of the stages
+  const SharedPtr<f32, 16> sums_;      // in place of the stages, for the first team or all of the cluster
+  const SharedPtr<f32, 16> received_;  // behind the stages, from all of the cluster
   const parts::Ring slabs_, chunks_;
   const parts::Ring inverses_;  // of the tile's rows of a
   std::optional<Part> own_;     // of a CTA that has one tile
