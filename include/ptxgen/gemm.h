@@ -147,7 +147,9 @@ struct PTXGEN_API Gemm {
                        "rows of a in a CTA; tiled, dp4a: 1 to 16, 8 where left out; mma: powers of two from "
                        "16 to 128, wgmma: multiples of 8 to 256, 64 where left out",
                        {1, 256}),
-        optional_field("tile_n", &Gemm::tile_n, "mma: rows of weights in a CTA, 32, 64 or 128",
+        optional_field("tile_n", &Gemm::tile_n,
+                       "rows of weights in a CTA; mma: 32, 64 or 128; wgmma: 64 with tile_m 8 or 16, 128 "
+                       "where left out",
                        {32, 128, 32}),
         optional_field("split_k", &Gemm::split_k,
                        "who shares k: mma: 2 teams of warps of a CTA; wgmma: 2 to 8 CTAs, a cluster", {2, 8}),
@@ -173,8 +175,7 @@ struct PTXGEN_API Gemm {
   u64 weight_bytes(const Args&) const {
     return u64{n} * k / info(format).block_values * info(format).block_bytes;
   }
-  // Whether CTAs may take tiles in turn: those of wgmma whose tiles have the device's registers to themselves
-  // in every format.
+  // Whether CTAs may take tiles in turn: those of wgmma that have one team of consumers in every format.
   bool takes_ctas() const { return schedule == GemmSchedule::kWgmma && tile_m >= kLeastInTurn && !split_k; }
   static constexpr u32 kLeastInTurn = 72;
   // mma and wgmma copy weights in pieces of 16 bytes.

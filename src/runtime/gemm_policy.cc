@@ -42,23 +42,28 @@ u32 wgmma_decode_time(Format format) {
   }
 }
 
-// What `ctas` of schedule wgmma take, one an SM at a time, each a part of k: in 7.3 ns, in which an H200
-// multiplies a row of a with 256 values of all rows of weights of a tile. `in_turn`: of one SM they begin
-// once.
-u64 wgmma_time(const GemmShape& shape, u64 ctas, u32 sms, u32 tile_m, u32 split_k, bool in_turn) {
+// What `parts` CTAs' work takes by schedule wgmma, tiles with all of k or a split_k-th of it, one an SM at a
+// time: in 7.3 ns, in which an H200 multiplies a row of a with 256 values of all rows of weights of a tile.
+u64 wgmma_time(const Gemm& kernel, u64 parts, u32 sms) {
   constexpr u32 kBegin = 320;   // for a CTA
   constexpr u32 kMemory = 24;   // for 256 values more where all SMs work, of which half do not mind
   constexpr u32 kHidden = 128;  // rows beyond which 50 cost 71
-  constexpr u32 kMeet = 50, kAdd = 3, kLate = 200;  // of a cluster: for its barriers; for its sums of a row
-                                                    // of a; where clusters hardly find room
-  const u64 at_once = std::min<u64>(ctas, sms);
-  const u64 chunks = ((u64{shape.k} + 255) / 256 + split_k - 1) / split_k;
+  // Of a cluster: for its barriers, where sums are not sent; for its sums of a row of a; where clusters
+  // hardly find room.
+  constexpr u32 kMeet = 50, kSent = 32, kAdd = 3, kLate = 200;
+  const u64 at_once = std::min<u64>(parts, sms), of_sm = (parts + sms - 1) / sms;
+  const u32 tile_m = kernel.tile_m, split_k = std::max(kernel.split_k, 1u);
+  const u64 chunks = ((u64{kernel.k} + 255) / 256 + split_k - 1) / split_k;
+  const u32 decode = wgmma_decode_time(kernel.format);
+  // Of 64 rows of weights, whose four teams wait for memory more than for each other.
+  if (kernel.tile_n) return of_sm * (80 + 16 * tile_m + chunks * (28 + decode / 2 + tile_m / 3));
   const u64 memory = at_once * 2 > sms ? kMemory * (at_once * 2 - sms) / sms : 0;
   const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 21 / 50 : 0;
-  u64 cta = kBegin + chunks * (tile_m + wide + wgmma_decode_time(shape.format) + memory);
-  if (split_k > 1) cta += kMeet + kAdd * tile_m + (ctas * 6 > u64{sms} * 5 ? kLate : 0);
-  const u64 of_sm = (ctas + sms - 1) / sms;
-  return in_turn ? kBegin + of_sm * (cta - kBegin) : of_sm * cta;
+  const u64 all_chunks = chunks * (tile_m + wide + decode + memory);
+  if (kernel.ctas) return kBegin + of_sm * all_chunks;
+  if (split_k == 1) return of_sm * (kBegin + all_chunks);
+  const u32 late = parts * 6 > u64{sms} * 5 ? kLate : 0;
+  return of_sm * (kBegin + all_chunks + (tile_m > kSent ? kMeet : 0) + kAdd * tile_m + late);
 }
 
 // The tiles of schedule mma that take the least time, and whether two teams share k, of those that have room.
@@ -98,12 +103,13 @@ GemmVariant with_mma_tiles(const GemmShape& shape, const GemmVariant& variant, u
 
 }  // namespace
 
-// The tiles of schedule wgmma, and CTAs to each, that take the least time: that of the waves of CTAs, one an
-// SM. Wide tiles decode weights fewer times; narrow ones, and CTAs that share k, give more SMs work. CTAs of
-// a cluster must run at once, and clusters lie within a GPC each, so not all SMs are in one: an H200 of 132
-// SMs has room for 39 of 3 CTAs, 30 of 4, 22 of 5 and 15 of 8, and one more doubles the time.
+// The tiles of schedule wgmma, and CTAs to each, that take the least time: that of what an SM has, one after
+// the other, in turn where it has several. Wide tiles decode weights fewer times; narrow ones, of 64 rows of
+// weights too, and CTAs that share k, give more SMs work. CTAs of a cluster must run at once, and clusters
+// lie within a GPC each, so not all SMs are in one: an H200 of 132 SMs has room for 39 of 3 CTAs, 30 of 4, 22
+// of 5 and 15 of 8, and one more doubles the time.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVariant& variant) const {
-  constexpr u32 kRows = 128;                         // of weights
+  constexpr u32 kRows = 128, kFewRows = 64;          // of weights
   constexpr u32 kMostCtas = 8, kLeastValues = 1024;  // of a cluster; of k for each
   const bool any_split = variant.split_k == 0;
   const u32 fewest = any_split ? 1 : variant.split_k;
@@ -115,16 +121,23 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
   const u32 widest = narrowest_tile(variant.schedule, shape.m);
   GemmVariant best = variant;
   u64 least = ~u64{0};
+  const auto try_tile = [&](u32 tile_m, u32 tile_n, u32 split) {
+    GemmVariant tried = variant;
+    tried.tile_m = tile_m, tried.split_k = split > 1 ? split : 0;
+    const u64 tiles = (u64{shape.n} - 1) / tile_n + 1, parts = tiles * ((shape.m - 1) / tile_m + 1) * split;
+    if (tile_n == kFewRows) tried.tile_n = kFewRows;
+    if (any_split && !run_at_once(parts, split)) return;
+    if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas()) tried.ctas = sms();
+    const Gemm kernel = kernel_of(shape, tried);
+    if (tried.tile_n && !variant.tile_n && !kernel.tensor({})) return;  // in pieces they were not measured
+    const u64 time = wgmma_time(kernel, parts, sms());
+    if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;
+    least = time, best = tried;
+  };
   for (u32 tile_m = takes.least_tile_m; tile_m <= widest; tile_m += takes.tile_step) {
-    const u64 tiles = (u64{shape.n} + kRows - 1) / kRows * ((shape.m - 1) / tile_m + 1);
     for (u32 split = fewest; split <= most; ++split) {
-      GemmVariant tried = variant;
-      tried.tile_m = tile_m, tried.split_k = split > 1 ? split : 0;
-      if (any_split && !run_at_once(tiles * split, split)) continue;
-      const Gemm kernel = kernel_of(shape, tried);
-      const u64 time = wgmma_time(shape, tiles * split, sms(), tile_m, split, kernel.takes_ctas());
-      if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) continue;
-      least = time, best = tried;
+      if (!variant.tile_n) try_tile(tile_m, kRows, split);
+      try_tile(tile_m, kFewRows, split);
     }
   }
   return best;
@@ -154,7 +167,6 @@ absl::StatusOr<GemmVariant> DevicePolicy::fitted(const GemmShape& shape, bool al
   }
   if (variant.schedule == GemmSchedule::kWgmma && variant.tile_m == 0)
     variant = with_wgmma_tiles(shape, variant);
-  if (variant.ctas == 0 && kernel_of(shape, variant).takes_ctas()) variant.ctas = sms();
   const Gemm kernel = kernel_of(shape, variant);
   if (absl::Status s = DescriptorOf<Gemm>(kernel).validate(); !s.ok()) return s;
   if (absl::Status s = has_shared(kernel.launch_shape({})); !s.ok()) return s;
@@ -168,7 +180,10 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (!reads || asks_for_gemm(call)) return 0;
   const bool has_wgmma = aligned && device_.target.supports(info(GemmSchedule::kWgmma).lowest);
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
-  return shape.k > kMostStaged ? 4 : 8;
+  // Where tiles of 64 rows of weights leave no SM with two, they are as fast as five rows.
+  constexpr u32 kFewRows = 64;
+  const bool few_tiles = u64{shape.n} * 2 <= u64{sms()} * kFewRows;
+  return shape.k > kMostStaged || few_tiles ? 4 : 8;
 }
 
 // Whether a path of cuBLASLt has products of such activations on this device.

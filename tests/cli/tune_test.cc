@@ -66,7 +66,7 @@ TEST_CASE("candidates of matrix products are what a device has, with tiles for m
     const GemmShape shape = {.n = 4096, .k = 4096, .m = m, .a_type = type};
     const GemmVariant by_default = take(policy.choose(shape, true)).variant;
     const std::vector<GemmVariant> all =
-        tool::candidates(shape, by_default, policy.gemm_variants(shape, true));
+        tool::candidates(shape, by_default, 132, policy.gemm_variants(shape, true));
     CHECK(all[0] == by_default);
     std::set<std::string> names;
     for (const GemmVariant& variant : all) {
@@ -76,10 +76,11 @@ TEST_CASE("candidates of matrix products are what a device has, with tiles for m
     return names;
   };
   const auto of_f16 = all_of(Activations::kF16, 32);
-  for (const char* name : {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "mma tile_m=16 tile_n=64",
-                           "mma tile_m=32 tile_n=128", "mma tile_m=32 tile_n=128 split_k=2"})
+  for (const char* name :
+       {"wgmma tile_m=8", "wgmma tile_m=32 split_k=8", "wgmma tile_m=8 tile_n=64 split_k=2",
+        "mma tile_m=16 tile_n=64", "mma tile_m=32 tile_n=128", "mma tile_m=32 tile_n=128 split_k=2"})
     CHECK(of_f16.count(name) == 1);
-  CHECK(of_f16.size() == 3 * 5 + 2 * 3 * 2);
+  CHECK(of_f16.size() == 3 * 5 + 2 * 5 + 2 * 3 * 2);
   const auto of_f32 = all_of(Activations::kF32, 512);
   for (const char* name : {"tiled tile_m=16", "dp4a tile_m=1", "wmma", "wmma_multi_warp",
                            "mma tile_m=128 tile_n=32", "sgemm", "hgemm", "dequant_hgemm", "fp8"})

@@ -243,6 +243,16 @@ Gemm in_turn(Format format, u32 blocks, u32 n, u32 tile_m, u32 ctas) {
   return gemm;
 }
 
+Gemm alone(Gemm gemm) {
+  gemm.ctas = 0;
+  return gemm;
+}
+bool same_bits(const LaunchData& launch, const Gemm& other) {
+  LaunchData by_other = launch;
+  by_other.kernel = other;
+  return run(launch)[2] == run(by_other)[2];
+}
+
 TEST_CASE("CTAs that take tiles in turn give the bits that a CTA a tile gives", "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;
   std::uint64_t seed = 2600;
@@ -256,11 +266,10 @@ TEST_CASE("CTAs that take tiles in turn give the bits that a CTA a tile gives", 
       const u32 ctas = std::array{1u, 3u, 5u}[++seed % 3], m = tile_m + 5;
       Gemm gemm = in_turn(format, blocks, 130, tile_m, ctas);
       CAPTURE(KernelType(gemm)->text());
-      const LaunchData launch = random_launch(gemm, {0, 0, 0, m}, seed);
+      LaunchData launch = random_launch(gemm, {0, 0, 0, m}, seed);
+      if (seed % 2) reference::level_scales(format, absl::MakeSpan(launch.inputs[0]));  // one pass is enough
       check(launch);
-      gemm.ctas = 0;
-      const bool same = run(launch)[2] == run(random_launch(gemm, {0, 0, 0, m}, seed))[2];
-      CHECK(same);
+      CHECK(same_bits(launch, alone(gemm)));
     }
   }
   CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 5).launch_shape({0, 0, 0, 73}).grid == Dim3{5});
@@ -279,15 +288,46 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
       LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, ++seed);
       const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
       reference::level_scales(format, weights);
-      // d of the last block of the tile's first rows becomes 2^13.
-      for (std::size_t row = tile * 128; row < tile * 128 + 20; ++row) {
+      const std::vector<float> level = as<float>(run(launch)[2]);
+      // d of the last block of some of the tile's rows becomes 2^13.
+      const auto changes = [&](std::size_t row) {
+        return row / 128 == tile && row % 128 < 20 && row % 3 == 0;
+      };
+      for (std::size_t row = 0; row < gemm.n; ++row) {
         const std::size_t last = (row * in_row + in_row - 1) * block + d;
+        if (!changes(row)) continue;
         weights[last] = std::byte{0};
         weights[last + 1] = std::byte{0x70};
       }
       CAPTURE(tile);
       check(launch);
-      for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
+      CHECK(same_bits(launch, alone(gemm)));
+      const std::vector<float> c = as<float>(run(launch)[2]);
+      std::size_t touched = 0;
+      for (std::size_t i = 0; i < c.size(); ++i) {
+        CHECK(std::isfinite(c[i]));
+        touched += !changes(i % gemm.n) && c[i] != level[i];
+      }
+      CHECK(touched == 0);  // other rows have the bits that they have without these
+    }
+  }
+}
+
+TEST_CASE("matrix products by four teams of a warpgroup", "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  std::uint64_t seed = 2850;
+  // Boxes of four chunks, of two (a box has 256 words), pieces; a chunk for some teams only, rings that come
+  // round, a rest of less than a chunk.
+  const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 1},          {Format::kQ4_K, 21},
+                                            {Format::kQ8_0, 8 * 19 + 1}, {Format::kQ4_0, 8 * 6 + 3},
+                                            {Format::kQ6_K, 5},          {Format::kQ5_K, 9}};
+  for (const auto& [format, blocks] : kShapes) {
+    for (const u32 split_k : {0u, 2u, 3u}) {
+      Gemm gemm = product(format, blocks, 70, {GemmSchedule::kWgmma, Activations::kF16, split_k});
+      gemm.tile_m = ++seed % 2 ? 8 : 16;
+      gemm.tile_n = 64;
+      CAPTURE(KernelType(gemm)->text());
+      check_random(gemm, gemm.tile_m + 3, seed);
     }
   }
 }
@@ -375,6 +415,29 @@ TEST_CASE("matrix products whose k a cluster shares", "[kernels][gemm][device]")
         check_random(gemm, tile_m + 3, ++seed);
       }
     }
+  }
+}
+
+// Those of tiles of 32 rows are sent, those of 48 kept.
+TEST_CASE("sums of a cluster of which one CTA makes a second pass", "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  constexpr u32 kBlocks = 9, kRanks = 3;
+  for (u32 rank = 0; rank < kRanks; ++rank) {
+    Gemm gemm = product(Format::kQ4_K, kBlocks, 40, {GemmSchedule::kWgmma, Activations::kF16, kRanks});
+    gemm.tile_m = 32;
+    LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, 3300 + rank);
+    const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
+    reference::level_scales(gemm.format, weights);
+    // d of a block that is not the first of the rank's becomes 2^13.
+    const std::size_t d = (3 * kBlocks + rank * kBlocks / kRanks + 2) * info(gemm.format).block_bytes;
+    weights[d] = std::byte{0};
+    weights[d + 1] = std::byte{0x70};
+    CAPTURE(rank);
+    check(launch);
+    for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
+    Gemm kept = gemm;
+    kept.tile_m = 48;
+    CHECK(same_bits(launch, kept));
   }
 }
 
@@ -622,6 +685,10 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   refused({.tile_m = 48}, "tile_m is 48 with schedule mma; there it is 16 to 128, a power of two");
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 12},
           "tile_m is 12 with schedule wgmma; there it is 8 to 256, a multiple of 8");
+  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 24, .tile_n = 64},
+          "tile_n is 64 with schedule wgmma and tile_m 24; there it is 64 with tile_m 8 or 16");
+  refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 16, .tile_n = 32},
+          "tile_n is 32 with schedule wgmma");
   refused({.tile_n = 96}, "tile_n is 96; it must be 32, 64 or 128");
   refused({.schedule = GemmSchedule::kTiled, .split_k = 2},
           "split_k is 2 with schedule tiled; it belongs to mma and wgmma");

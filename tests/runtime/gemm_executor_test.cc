@@ -89,7 +89,7 @@ TEST_CASE("a matrix product of any number of rows, of activations of every type"
       } else if (type == Activations::kQ8_1) {
         CHECK(report.path == "dp4a");
       } else if (hopper) {
-        CHECK(report.path == "wgmma tile_m=8");  // one tile of weights: the others give SMs work
+        CHECK(report.path == "wgmma tile_m=8 tile_n=64");  // one tile of weights: the others give SMs work
         CHECK(contains(report.reason, "shipped default for activations of type "));
       }
     }
@@ -182,12 +182,13 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({80, false}, Activations::kF16) == "mma tile_m=128 tile_n=64");
   CHECK(path({80, false}, Activations::kF16, Format::kQ4_K, 100) == "mma tile_m=64 tile_n=64 split_k=2");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 4096) == "wgmma tile_m=256 ctas=132");
-  CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128 ctas=132");
+  CHECK(path({90, true}, Activations::kF16) == "wgmma tile_m=128");
   // Few tiles: several CTAs for each.
-  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 split_k=3");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 16) == "wgmma tile_m=16 tile_n=64 split_k=2");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ6_K, 16) == "wgmma tile_m=16 split_k=3");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=104 split_k=3");
-  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 513) == "wgmma tile_m=136 ctas=132");
+  CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 513) == "wgmma tile_m=136");
   // As many as run at once: not 4 for each of 32.
   const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
@@ -212,7 +213,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
     return DevicePolicy(DeviceProperties::of(target, DeviceKind::kCuda, 132), {}, {})
         .most_gemv_rows(shape, aligned, call);
   };
-  CHECK(few_of({90, true}, {.m = 8}) == 8);
+  CHECK(few_of({90, true}, {.m = 8}) == 4);
+  CHECK(few_of({90, true}, {.n = 8192, .m = 8}) == 8);
   CHECK(few_of({90, true}, {.k = 14336, .m = 8}) == 4);
   CHECK(few_of({90, true}, {.m = 8}, false) == 16);
   CHECK(few_of({90, true}, {.n = 1000, .m = 8}) == 16);
@@ -227,8 +229,11 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
     return take(hopper.choose(few, true, variant)).variant.to_string();
   };
   CHECK(asked({.schedule = GemmSchedule::kWgmma, .tile_m = 16}) == "wgmma tile_m=16");
-  CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 split_k=2");
-  CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 split_k=3");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .tile_m = 128}) == "wgmma tile_m=128");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .tile_m = 128, .ctas = 4}) == "wgmma tile_m=128 ctas=4");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 tile_n=64 split_k=2");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 3}) == "wgmma tile_m=16 split_k=3");
+  CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 tile_n=64 split_k=2");
   // Less shared memory: a narrower tile.
   CHECK(path({89, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=64 tile_n=128");
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0, 2048) == "mma tile_m=128 tile_n=64");
@@ -338,11 +343,10 @@ TEST_CASE("a policy lists what a matrix product can be asked for", "[runtime][ge
   };
   CHECK(variants({90, true}, Activations::kF32) ==
         "tiled, dp4a, wmma, wmma_multi_warp, mma tile_m=128 tile_n=128 split_k=2, "
-        "wgmma tile_m=128 ctas=132, sgemm, hgemm, dequant_hgemm, fp8");
+        "wgmma tile_m=128, sgemm, hgemm, dequant_hgemm, fp8");
   CHECK(variants({80, false}, Activations::kF32, false) ==
         "tiled, dp4a, wmma, wmma_multi_warp, sgemm, hgemm, dequant_hgemm");
-  CHECK(variants({90, true}, Activations::kF16) ==
-        "mma tile_m=128 tile_n=128 split_k=2, wgmma tile_m=128 ctas=132");
+  CHECK(variants({90, true}, Activations::kF16) == "mma tile_m=128 tile_n=128 split_k=2, wgmma tile_m=128");
   CHECK(variants({90, true}, Activations::kQ8_1) == "dp4a");
   CHECK(variants({90, true}, Activations::kF16Rows) == "hgemm, dequant_hgemm");
   CHECK(variants({90, true}, Activations::kE4m3) == "fp8");

@@ -128,7 +128,7 @@ std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& b
   return legal(shape, wanted);
 }
 
-std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default,
+std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default, u32 sm_count,
                                     const std::vector<GemmVariant>& on_device) {
   std::vector<GemmVariant> wanted = {by_default};
   for (const GemmVariant& base : on_device) {
@@ -141,9 +141,14 @@ std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& b
     if (widest > 0) tiles.push_back(widest);
     for (const u32 tile_m : tiles) {
       for (const u32 tile_n : {0u, 32u, 64u, 128u}) {
-        if ((tile_n != 0) != (base.tile_n != 0)) continue;  // only some schedules have a width
+        // Only some schedules have a width to choose, and need not.
+        const bool is_mma = base.schedule == GemmSchedule::kMma;
+        if (is_mma ? !tile_n : tile_n && base.schedule != GemmSchedule::kWgmma) continue;
         for (const u32 split_k : {0u, 2u, 3u, 4u, 8u})
           wanted.push_back({base.schedule, tile_m, tile_n, split_k});
+        GemmVariant in_turn = {
+            .schedule = base.schedule, .tile_m = tile_m, .tile_n = tile_n, .ctas = sm_count};
+        if (kernel_of(shape, in_turn).takes_ctas()) wanted.push_back(in_turn);
       }
     }
   }

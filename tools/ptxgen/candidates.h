@@ -13,9 +13,9 @@ namespace ptxgen::tool {
 std::vector<GemvVariant> candidates(const GemvShape& shape, const GemvVariant& by_default, u32 sm_count);
 
 // The same for a matrix product, of which the device has these variants (DevicePolicy::gemm_variants()):
-// their schedules with every tile that is not wider than m and every number of CTAs that share k, and paths
-// of cuBLASLt as they are.
-std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default,
+// their schedules with every tile that is not wider than m and every number of CTAs that share k, or as many
+// as there are SMs that take tiles in turn, and paths of cuBLASLt as they are.
+std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& by_default, u32 sm_count,
                                     const std::vector<GemmVariant>& on_device);
 
 }  // namespace ptxgen::tool

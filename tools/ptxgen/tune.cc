@@ -102,7 +102,7 @@ std::vector<GemmVariant> candidates_of(const DevicePolicy& policy, const GemmSha
       return fused ? v.schedule == GemmSchedule::kDp4a : v.path == GemmPath::kFp8;
     });
   }
-  return candidates(shape, by_default.variant, on_device);
+  return candidates(shape, by_default.variant, policy.device().sm_count, on_device);
 }
 
 absl::Status takes_all_rows(const GemvShape& shape, const GemvChoice& choice) {

@@ -7,7 +7,8 @@
 // with 2^u the row's, which brings the largest d * scale that the first block can have, by its d, or its m if
 // that is larger and there are mins, to [2^9, 2^10): so the last bit of a weight is worth 2^-9 of that, or
 // less. (The first of those that the same warps add up.) Where a later block has d * scale * 2^u or m * 2^u
-// above 2^15, which f16 might not hold, the CTA makes a second pass, with units by the rows' largest blocks.
+// above 2^15, which f16 might not hold, the CTA makes a second pass, with a unit by the largest block for
+// each such row.
 #pragma once
 
 #include <vector>
@@ -104,45 +105,52 @@ class RowUnits {
   std::vector<Var<f32>> units_, largest_;
 };
 
-// A pass over a CTA's part of the weights, and a second one where units did not fit.
+// A pass over a CTA's part of the weights, in one tile or in turns, and a second one over those where units
+// did not fit.
 class Passes {
  public:
   Passes(KernelBuilder& k, u32 threads) : k_(k), threads_(threads), second_(k.shared<u32>(1)) {}
 
   // By one thread, ahead of a barrier in the first pass.
   void init() const { st_shared(second_, 0u); }
-  // By any thread that needs a second pass, when asked in the first.
+  // By any thread that needs a second pass: over all, or over turn `turn`. In the second nobody listens.
   void request() const { red_shared_or(second_, 1u, Scope::kCta); }
+  void request(const Reg<u32>& turn) const { red_shared_or(second_, bit_of(turn), Scope::kCta); }
 
-  // Which of the two passes it is.
+  // Which of the two passes it is, and what it is over.
   class Pass {
    public:
-    explicit Pass(const Reg<u32>& left) : left_(left) {}
+    Pass(const Reg<u32>& left, const Reg<u32>& turns) : left_(left), turns_(turns) {}
     Pred second() const { return left_ == 1u; }
+    Pred has(const Reg<u32>& turn) const { return (turns_ & bit_of(turn)) != 0u; }
 
    private:
-    Reg<u32> left_;
+    Reg<u32> left_, turns_;
   };
 
-  // By all threads, in whatever roles: pass(), and where some thread has requested it again(), pass(). What a
-  // pass stores the second one stores again.
+  // By all threads, in whatever roles: pass(Pass), and where some thread has requested it again(),
+  // pass(Pass). What a pass stores the second one stores again.
   template <class Each, class Again>
   void run(Each&& pass, Again&& again) const {
-    Var<u32> left = k_.var<u32>(2u);
+    Var<u32> left = k_.var<u32>(2u), turns = k_.var<u32>(~0u);
     k_.while_([&] { return left > 0u; },
               [&] {
-                pass(Pass(left));
+                pass(Pass(left, turns));
                 k_.bar_sync(kBarrier, threads_);
-                const Reg<u32> second = ld_shared(second_);
-                const Reg<u32> one_less = selp(left - 1u, k_.constant<u32>(0), second != 0u);
                 // From one lane, so that an assembler sees that warps branch together.
-                left = shfl_sync_idx(one_less, 0u, 0x1fu, 0xffffffffu);
+                const Reg<u32> own = ld_shared(second_);
+                const Reg<u32> second = shfl_sync_idx(own, 0u, 0x1fu, 0xffffffffu);
+                turns = second;
+                left = selp(left - 1u, k_.constant<u32>(0), second != 0u);
                 k_.if_(left > 0u, again);
               });
   }
 
  private:
   static constexpr u32 kBarrier = 2;
+
+  // The last one is that of all later turns.
+  static Reg<u32> bit_of(const Reg<u32>& turn) { return turn.kernel()->constant<u32>(1) << (min)(turn, 31u); }
 
   KernelBuilder& k_;
   u32 threads_;

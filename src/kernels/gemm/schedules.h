@@ -41,8 +41,11 @@ inline Tile tile_at(const Shape& shape, const Reg<u32>& m, const Reg<u32>& numbe
   const Reg<u32> of_n = number / tiles;
   return {(number - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
 }
+inline Reg<u32> number_of_cta(KernelBuilder& k, const Shape& shape) {
+  return shape.split_k > 1 ? k.ctaid_x() / shape.split_k : k.ctaid_x();
+}
 inline Tile tile_of_cta(KernelBuilder& k, const Shape& shape, const Reg<u32>& m) {
-  return tile_at(shape, m, shape.split_k > 1 ? k.ctaid_x() / shape.split_k : k.ctaid_x());
+  return tile_at(shape, m, number_of_cta(k, shape));
 }
 
 }  // namespace ptxgen::gemm

@@ -45,6 +45,11 @@ struct ChunkLayout {
     pitch = (boxes ? pieces : pieces | 1) * kPiece;
   }
 
+  // Whether a tensor copy takes so many words of a row, if it is one.
+  bool fits_box() const {
+    constexpr u32 kMostWords = 256;
+    return !boxes || pitch / u32{sizeof(u32)} <= kMostWords;
+  }
   // `n` rows, in boxes of `rows` of a stage.
   TiledTensor tensor(u64 weights, u32 n, u32 rows) const {
     return {.type = Type::kU32,

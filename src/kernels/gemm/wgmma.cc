@@ -1,10 +1,10 @@
 // The f16 tensor cores of Hopper by wgmma.m64nNk16, N = tile_m: weights are A, in registers, activations B,
 // in shared memory as they were staged. Roles:
 //
-//   consumers  a team or two, each two warpgroups of 64 rows of weights. Two teams take the chunks of k in
-//              turn, so that one decodes while the other multiplies. A warp has 16 rows, a lane its bytes of
-//              two of them, as in schedule mma. While the tensor cores multiply a slab of 64 values, the
-//              next one is decoded.
+//   consumers  a team or two, each two warpgroups of 64 rows of weights, or four of one. Teams take the
+//              chunks of k in turn, so that one decodes while another multiplies. A warp has 16 rows, a lane
+//              its bytes of two of them, as in schedule mma. While the tensor cores multiply a slab of 64
+//              values, the next one is decoded.
 //   copiers    one thread that brings chunks of weights into a ring, a tensor copy a stage; or, where that
 //              cannot be or does not pay, three warps, by cp.async, in pieces of 16 bytes wherever blocks
 //              begin. They start before the kernel that writes the activations has ended.
@@ -32,15 +32,15 @@
 namespace ptxgen::gemm {
 namespace {
 
-constexpr u32 kWarpgroup = 128, kTeam = 2 * kWarpgroup, kCopiers = 96;
-constexpr u32 kRows = 128;  // of weights
-constexpr u32 kRowsOfLane = 2, kRowsOfWarp = 16, kTeamWarps = kTeam / 32;
-constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;
+constexpr u32 kWarpgroup = 128, kCopiers = 96;
+constexpr u32 kRows = 128, kFewRows = 64;  // of weights; kWarpgroupRows of a warpgroup
+constexpr u32 kWarpgroupRows = 64, kRowsOfLane = 2, kRowsOfWarp = 16;
+constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;  // chunks of kRows
 constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
-constexpr u32 kSumsPitch = kRows + 4;  // from one row of a to the next: a warp's stores meet in no bank
 
 struct Geometry {
   u32 columns;  // rows of a
+  u32 rows;     // of weights
   u32 teams;
   u32 stages, slab_sets;  // of weights, of activations
   u32 chunks_in_stage;
@@ -54,10 +54,13 @@ struct Geometry {
   u32 set() const { return slabs_in_set * slab; }
   u32 sets_in_chunk() const { return kChunkSlabs / slabs_in_set; }
   u32 slab_bytes() const { return slab_sets * set(); }
-  u32 consumers() const { return teams * kTeam; }
+  u32 team_warpgroups() const { return rows / kWarpgroupRows; }
+  u32 team_warps() const { return rows / kRowsOfWarp; }
+  u32 consumers() const { return teams * team_warpgroups() * kWarpgroup; }
+  u32 sums_pitch() const { return rows + 4; }  // from one row of a to the next: stores meet in no bank
   u32 threads() const { return consumers() + kWarpgroup; }
   // Of the cluster, each adds and stores what so many warps of a team have, at most.
-  u32 own_warps() const { return (kTeamWarps + split - 1) / split; }
+  u32 own_warps() const { return (team_warps() + split - 1) / split; }
   u32 sums_of_warp() const { return columns * kRowsOfWarp; }
 };
 
@@ -73,7 +76,7 @@ Registers registers_of(const Geometry& s) {
 }
 
 // The widest tile of two teams, for whose accumulators and weights 96 registers must do.
-u32 most_columns_of_teams(Format format) {
+constexpr u32 most_columns_of_teams(Format format) {
   switch (format) {
     case Format::kQ3_K:
     case Format::kQ5_K:
@@ -83,29 +86,41 @@ u32 most_columns_of_teams(Format format) {
   }
 }
 
+static_assert(
+    [] {
+      for (const FormatInfo& format : kFormats) {
+        if (most_columns_of_teams(format.format) >= Gemm::kLeastInTurn) return false;
+      }
+      return true;
+    }(),
+    "who takes tiles in turn is one team");
+
 Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
-  s.teams = s.columns <= most_columns_of_teams(g.format) ? 2 : 1;
+  s.rows = g.tile_n ? g.tile_n : kRows;
+  s.teams = s.columns > most_columns_of_teams(g.format) ? 1 : s.rows == kFewRows ? 4 : 2;
   s.slabs_in_set = s.columns > 128 ? 1 : s.columns > 32 ? 2 : 4;
   s.slab = s.columns / kSlabGroupRows * kGroupBytes;
   // As many slabs as measured best on an H200, and for one team fewer where stages have many bytes: two stand
   // still without. A set is always the same team's, like a stage: else one might take the phase before the
   // last for its own.
   const u32 wanted_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
-  const u32 turn = s.teams == 2 ? 2 * s.sets_in_chunk() : 1;
+  const u32 turn = s.teams > 1 ? s.teams * s.sets_in_chunk() : 1;
   s.slab_sets = std::min(kMostSets, wanted_bytes / s.set() / turn * turn);
-  const auto stage_bytes = [&] { return kRows * ChunkLayout(g, s.chunks_in_stage).pitch; };
+  const auto stage_bytes = [&] { return s.rows * ChunkLayout(g, s.chunks_in_stage).pitch; };
   constexpr u32 kBarrierBytes = 512;  // of the rings, and more
   const u32 room =
       static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.columns * u32{sizeof(f32)};
   const auto stages = [&] { return (room - s.slab_bytes()) / stage_bytes(); };
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
+  while (!ChunkLayout(g, s.chunks_in_stage).fits_box()) s.chunks_in_stage /= 2;
   if (stages() < kFewestStages) s.chunks_in_stage = 1;
   while (s.teams == 1 && stages() < kFewestStages && s.slab_sets > kFewestStages) --s.slab_sets;
   s.stage = stage_bytes();
-  s.stages = std::min(kMostChunks / s.chunks_in_stage, stages()) / s.stage_step() * s.stage_step();
+  const u32 most_stages = kMostChunks * (kRows / s.rows) / s.chunks_in_stage;
+  s.stages = std::min(most_stages, stages()) / s.stage_step() * s.stage_step();
   s.shared_bytes = s.slab_bytes() + s.stages * s.stage;
   s.split = std::max(g.split_k, 1u);
   s.received = s.split * s.own_warps() * s.sums_of_warp() * u32{sizeof(f32)};
@@ -125,7 +140,9 @@ struct TilePart {
   Tile tile;
   Reg<u32> first_group, own_groups;  // of 8 rows of a: where its own begin in a, and how many there are
   WeightChunks<F> weights;
-  // Where there may be others: it is the first tile of a pass; its rows are not those of the tile before.
+  // Where the CTA has several: its number among them; it is the first of a pass; its rows are not those of
+  // the tile before.
+  std::optional<Reg<u32>> turn = {};
   std::optional<Pred> first = {}, other_rows = {};
 };
 
@@ -157,7 +174,7 @@ class WgmmaKernel {
         slabs_(k, shared, s_.slab_sets, s_.set()),
         chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.stages, s_.stage),
         inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {
-    if (!walks()) own_.emplace(part_of(tile_of_cta()));
+    if (!in_turn()) own_.emplace(part_of(number_of_cta(k, shape)));
   }
 
   void build() {
@@ -172,13 +189,13 @@ class WgmmaKernel {
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
     const Registers registers = registers_of(s_);
     k_.if_(
-        warpgroup < 2 * s_.teams,
+        warpgroup < s_.consumers() / kWarpgroup,
         [&] {
           if (registers.consumer) k_.setmaxnreg_inc(registers.consumer);
           if (s_.received) k_.barrier_cluster_wait();  // all have begun, and can be sent sums
           RowUnits<F> units(k_, kRowsOfLane);
           run([&](const Passes::Pass& pass) {
-            consume(pass, warpgroup >> 1, units, [&] { k_.if_(units.refit(), [&] { passes.request(); }); });
+            consume(passes, pass, warpgroup / s_.team_warpgroups(), units);
           });
         },
         [&] {
@@ -203,9 +220,9 @@ class WgmmaKernel {
  private:
   // A pass begins with empty rings.
   void begin() const {
-    slabs_.init_by_warps(warp_, lane_, kTeam / 32);
-    chunks_.init_by_warps(warp_, lane_, s_.chunks_in_stage * (kTeam / 32), tensor_ ? 1 : kCopiers);
-    inverses_.init_by_warps(warp_, lane_, kTeam / 32);
+    slabs_.init_by_warps(warp_, lane_, s_.team_warps());
+    chunks_.init_by_warps(warp_, lane_, s_.chunks_in_stage * s_.team_warps(), tensor_ ? 1 : kCopiers);
+    inverses_.init_by_warps(warp_, lane_, s_.team_warps());
     clear_missing_groups();
     k_.bar_sync(kPassBarrier, s_.threads());
   }
@@ -217,8 +234,7 @@ class WgmmaKernel {
   }
 
   // Whether a CTA has several tiles, one after the other.
-  bool walks() const { return g_.ctas > 0; }
-  Reg<u32> tile_of_cta() const { return s_.split > 1 ? k_.ctaid_x() / s_.split : k_.ctaid_x(); }
+  bool in_turn() const { return g_.ctas > 0; }
   Part part_of(const Reg<u32>& number) const {
     const Tile tile = tile_at(shape_, m_, number);
     const Reg<u32> first_group = tile.first_m / kSlabGroupRows;
@@ -227,19 +243,23 @@ class WgmmaKernel {
                    s_.chunks_in_stage)};
   }
 
-  // visit(part) for the CTA's tiles. Those of one that walks come twice each in a second pass, the
-  // first time for their rows' units.
+  // visit(part) for the CTA's tiles. Of several, a second pass has those that need it, twice each: first for
+  // their rows' units, then for the sums.
   template <class Visit>
   void for_each_tile(const Passes::Pass& pass, Visit&& visit) const {
-    if (!walks()) return visit(*own_);
-    const Reg<u32> tiles = ((m_ - 1u) / s_.columns + 1u) * ((g_.n + kRows - 1) / kRows);
-    Var<u32> number = k_.var<u32>(tile_of_cta()), sweep = k_.var<u32>(0u);
+    if (!in_turn()) return visit(*own_);
+    const Reg<u32> tiles = ((m_ - 1u) / s_.columns + 1u) * ((g_.n + s_.rows - 1) / s_.rows);
+    Var<u32> number = k_.var<u32>(k_.ctaid_x()), sweep = k_.var<u32>(0u);
     k_.while_([&] { return number < tiles; },
               [&] {
-                Part part = part_of(number);
-                part.first.emplace(number < g_.ctas && sweep == 0u);
-                part.other_rows.emplace(sweep == 0u);
-                visit(part);
+                const Reg<u32> turn = number / g_.ctas;
+                k_.if_(pass.has(turn), [&] {
+                  Part part = part_of(number);
+                  part.turn.emplace(turn);
+                  part.first.emplace(turn == 0u && sweep == 0u);
+                  part.other_rows.emplace(sweep == 0u);
+                  visit(part);
+                });
                 const Pred once_more = pass.second() && sweep == 0u;
                 number = selp(number, number + g_.ctas, once_more);
                 sweep = selp(k_.constant<u32>(1), k_.constant<u32>(0), once_more);
@@ -276,7 +296,7 @@ class WgmmaKernel {
   // them.
   void clear_missing_groups() const {
     const u32 whole = s_.columns / kSlabGroupRows;
-    const Pred some_missing = walks() ? groups_ % whole != 0u : own_->own_groups < whole;
+    const Pred some_missing = in_turn() ? groups_ % whole != 0u : own_->own_groups < whole;
     k_.if_(some_missing, [&] {
       k_.for_(thread_, s_.slab_bytes() / kPiece, s_.threads(), [&](const Reg<u32>& piece) {
         const Reg<u32> zero = k_.constant<u32>(0);
@@ -322,7 +342,7 @@ class WgmmaKernel {
     for_each_tile(pass, [&](const Part& part) {
       for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32 values) {
         await_stage(part, chunk, to);
-        part.weights.copy(chunks_.stage(to.stage()), chunk, values, kRows, thread_ - s_.consumers(),
+        part.weights.copy(chunks_.stage(to.stage()), chunk, values, s_.rows, thread_ - s_.consumers(),
                           kCopiers);
         chunks_.announce_copied(to.stage());
         to.advance();
@@ -375,24 +395,23 @@ class WgmmaKernel {
   void copy_inverses(const Part& part, parts::Ring::Cursor& to) const {
     const auto from = staged_inverses(g_, a_, m_) + part.tile.first_m;
     const Reg<u32> bytes = part.own_groups * (kSlabGroupRows * sizeof(f32));
-    if (walks()) inverses_.wait_free(to);
+    if (in_turn()) inverses_.wait_free(to);
     cp_async_bulk_shared_global(inverses_.stage(0u), assume_aligned<16>(at<const std::byte>(from)), bytes,
                                 inverses_.announce(0u, bytes));
-    if (walks()) to.advance();
+    if (in_turn()) to.advance();
   }
 
   // ---- Consumers
 
-  // `ended`: after each sweep over a tile.
-  void consume(const Passes::Pass& pass, const Reg<u32>& team, RowUnits<F>& units,
-               absl::FunctionRef<void()> ended) const {
+  void consume(const Passes& passes, const Passes::Pass& pass, const Reg<u32>& team,
+               RowUnits<F>& units) const {
     const Reg<u32> none = k_.constant<u32>(0);
-    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team : none), slabs_.cursor(team * s_.sets_in_chunk()),
-                  inverses_.cursor()};
+    Cursors at = {chunks_.cursor(s_.stage_step() > 1 ? team / s_.chunks_in_stage : none),
+                  slabs_.cursor(team * s_.sets_in_chunk()), inverses_.cursor()};
     for_each_tile(pass, [&](const Part& part) {
       if (part.other_rows) units.forget(*part.other_rows);
       multiply_tile(part, team, at, units);
-      ended();
+      k_.if_(units.refit(), [&] { part.turn ? passes.request(*part.turn) : passes.request(); });
     });
   }
 
@@ -400,7 +419,7 @@ class WgmmaKernel {
     const std::unique_ptr<WarpgroupSums> sums = make_warpgroup_sums(k_, s_.columns);
     // Teams take chunks in turn, of one stage where it has one for each.
     const Reg<u32> none = k_.constant<u32>(0);
-    const Reg<u32> in_stage = s_.chunks_in_stage > 1 ? team : none;
+    const Reg<u32> in_stage = s_.chunks_in_stage > 1 ? team % s_.chunks_in_stage : none;
     Var<u32> before = k_.var<u32>(0u);
     const Reg<u32> first = first_chunk_ + team;
     const auto add = [&](const Reg<u32>& chunk, u32 values, const Pred& later) {
@@ -415,32 +434,33 @@ class WgmmaKernel {
       k_.if_(own, [&] { add(chunk, rest(), chunk > first); });
     }
     k_.wgmma_wait_group(0);
-    if (walks()) slabs_.release(before, lane_);
+    if (in_turn()) slabs_.release(before, lane_);
     inverses_.wait_full(at.inverses);
     sums->scale(units.inverse(0), units.inverse(1));
     if (s_.teams == 1 && s_.split == 1) {
       store(part.tile, *sums);
-      if (!walks()) return;
+      if (!in_turn()) return;
       inverses_.release(at.inverses, lane_);
       return at.inverses.advance();
     }
-    k_.bar_sync(kSumsBarrier, s_.consumers());  // the stages, in whose place sums come, are no longer read
-    if (s_.teams == 2) {
-      k_.if_(team == 1u, [&] { keep(*sums, false); });
+    // Where sums come in place of the stages, these are no longer read.
+    if (s_.teams > 1 || !s_.received) k_.bar_sync(kSumsBarrier, s_.consumers());
+    if (s_.teams > 1) {
+      k_.if_(team > 0u, [&] { keep(*sums, team); });
       k_.bar_sync(kSumsBarrier, s_.consumers());
     }
     k_.if_(team == 0u, [&] {
       if (s_.received) {
         send(*sums);
       } else if (s_.split > 1) {
-        keep(*sums, true);
+        keep_total(*sums);
       } else {
         store(part.tile, *sums);
       }
     });
   }
 
-  Reg<u32> warp_in_team() const { return thread_ / 32u % kTeamWarps; }
+  Reg<u32> warp_in_team() const { return thread_ / 32u % s_.team_warps(); }
   Reg<u32> row_in_tile() const { return warp_in_team() * kRowsOfWarp; }
 
   // `later`: a slab has been multiplied before, from stage `before`.
@@ -499,7 +519,7 @@ class WgmmaKernel {
     const Reg<u32> first_n = tile.first_n + row_in_tile() + (lane_ >> 2);
     parts::wait_for_predecessor(k_);
     store_outputs(
-        k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % kRows == 0,
+        k_, g_, m_, first_m, first_n, s_.columns / kSlabGroupRows, kRowsOfLane, g_.n % s_.rows == 0,
         [&](u32 group, u32 j, u32 r) { return total(sums, group, r * 2 + j); },
         [&](u32 row) { return ld_shared(inverse_of((lane_ & 3u) * 2u + row)); });
   }
@@ -511,28 +531,39 @@ class WgmmaKernel {
 
   // ---- Sums over teams and a cluster
 
-  SharedPtr<f32> sum_at(const Reg<u32>& column, const Reg<u32>& row) const {
-    return sums_ + (column * kSumsPitch + row);
-  }
+  // What teams but the first keep for it, and then the first for the cluster, in place of the stages: for
+  // each of them f32 [columns][sums_pitch()].
+  u32 kept() const { return s_.columns * s_.sums_pitch(); }
   // Where accumulator `i` of a group lies, of each team's lane alike.
   SharedPtr<f32> place(u32 group, u32 i) const {
-    const auto own = sum_at((lane_ & 3u) * 2u, row_in_tile() + (lane_ >> 2));
-    return own + ((group * kSlabGroupRows + i % 2) * kSumsPitch + i / 2 * 8);
+    const Reg<u32> column = (lane_ & 3u) * 2u, row = row_in_tile() + (lane_ >> 2);
+    const auto own = sums_ + (column * s_.sums_pitch() + row);
+    return own + ((group * kSlabGroupRows + i % 2) * s_.sums_pitch() + i / 2 * 8);
   }
-  // Of the first team: with what the second one has kept.
+  // Of the first team: with what the others have kept.
   Reg<f32> total(const WarpgroupSums& sums, u32 group, u32 i) const {
-    const Reg<f32> own = sums[group * 4 + i];
-    return s_.teams == 2 ? own + ld_shared(place(group, i)) : own;
+    Reg<f32> sum = sums[group * 4 + i];
+    for (u32 other = 0; other + 1 < s_.teams; ++other)
+      sum = sum + ld_shared(place(group, i) + other * kept());
+    return sum;
   }
-  // In place of the stages, by the second team for the first, or by the first for the cluster.
-  void keep(const WarpgroupSums& sums, bool whole) const {
+  void for_each_sum(absl::FunctionRef<void(u32 group, u32 i)> visit) const {
     for (u32 group = 0; group < s_.columns / kSlabGroupRows; ++group) {
-      for (u32 i = 0; i < 4; ++i) {
-        const Reg<f32> sum = whole ? total(sums, group, i) : sums[group * 4 + i];
-        st_shared(place(group, i), sum);
-      }
+      for (u32 i = 0; i < 4; ++i) visit(group, i);
     }
   }
+  // By another team than the first; by the first.
+  void keep(const WarpgroupSums& sums, const Reg<u32>& team) const {
+    const Reg<u32> before = s_.teams > 2 ? (team - 1u) * kept() : k_.constant<u32>(0);
+    for_each_sum([&](u32 group, u32 i) { st_shared(place(group, i) + before, sums[group * 4 + i]); });
+  }
+  void keep_total(const WarpgroupSums& sums) const {
+    for_each_sum([&](u32 group, u32 i) {
+      const Reg<f32> sum = total(sums, group, i);
+      st_shared(place(group, i), sum);
+    });
+  }
+
   void meet() const {
     k_.barrier_cluster_arrive();
     k_.barrier_cluster_wait();
@@ -541,12 +572,12 @@ class WgmmaKernel {
   // Rank r of the cluster adds and stores what warps first_warp_of(r) up to first_warp_of(r + 1) have, and is
   // sent all sums of theirs: f32 [split][own_warps()][columns / 2][32], those of each rank, warp and lane.
   Reg<u32> first_warp_of(const Reg<u32>& rank) const {
-    return (rank * kTeamWarps + (s_.split - 1)) / s_.split;
+    return (rank * s_.team_warps() + (s_.split - 1)) / s_.split;
   }
   // By the first team.
   void send(const WarpgroupSums& sums) const {
     const Reg<u32> warp = warp_in_team();
-    const Reg<u32> owner = warp * s_.split / kTeamWarps;
+    const Reg<u32> owner = warp * s_.split / s_.team_warps();
     const Reg<u32> place = rank_ * s_.own_warps() + (warp - first_warp_of(owner));
     const auto to = mapa(received_, owner) + (place * s_.sums_of_warp() + lane_);
     for (u32 i = 0; i < s_.columns / 2; ++i) st_shared_cluster(to + i * 32, total(sums, i / 4, i % 4));
@@ -572,11 +603,11 @@ class WgmmaKernel {
     parts::wait_for_predecessor(k_);
     std::vector<ClusterSharedPtr<f32, 16>> of_ranks;
     for (u32 rank = 0; rank < s_.split; ++rank) of_ranks.push_back(mapa(sums_, k_.constant<u32>(rank)));
-    k_.for_(rank_ * s_.threads() + thread_, s_.columns * kRows, s_.split * s_.threads(),
+    k_.for_(rank_ * s_.threads() + thread_, s_.columns * s_.rows, s_.split * s_.threads(),
             [&](const Reg<u32>& i) {
-              const Reg<u32> column = i / kRows, row = i % kRows;
+              const Reg<u32> column = i / s_.rows, row = i % s_.rows;
               put(column, row, [&] {
-                const Reg<u32> place = column * kSumsPitch + row;
+                const Reg<u32> place = column * s_.sums_pitch() + row;
                 Reg<f32> sum = ld_shared_cluster(of_ranks[0] + place);
                 for (u32 rank = 1; rank < s_.split; ++rank)
                   sum = sum + ld_shared_cluster(of_ranks[rank] + place);
@@ -619,13 +650,14 @@ class WgmmaKernel {
 
 Shape wgmma_shape(const Gemm& g) {
   const Geometry s = geometry_of(g);
-  return {s.columns, kRows, s.threads(), s.shared_bytes, s.split};
+  return {s.columns, s.rows, s.threads(), s.shared_bytes, s.split};
 }
 
 std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights) {
-  const ChunkLayout layout(g, geometry_of(g).chunks_in_stage);
+  const Geometry s = geometry_of(g);
+  const ChunkLayout layout(g, s.chunks_in_stage);
   if (!layout.boxes) return std::nullopt;
-  return layout.tensor(weights, g.n, kRows);
+  return layout.tensor(weights, g.n, s.rows);
 }
 
 void build_wgmma(KernelBuilder& k, const Gemm& g) {
