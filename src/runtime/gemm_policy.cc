@@ -42,6 +42,11 @@ u32 wgmma_decode_time(Format format) {
   }
 }
 
+// Whether tiles of 64 rows of weights have been measured.
+bool has_measured_few_rows(Format format) {
+  return format == Format::kQ4_K;
+}
+
 // What `parts` CTAs' work takes by schedule wgmma, tiles with all of k or a split_k-th of it, one an SM at a
 // time: in 7.3 ns, in which an H200 multiplies a row of a with 256 values of all rows of weights of a tile.
 u64 wgmma_time(const Gemm& kernel, u64 parts, u32 sms) {
@@ -129,7 +134,7 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
     if (any_split && !run_at_once(parts, split)) return;
     if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas()) tried.ctas = sms();
     const Gemm kernel = kernel_of(shape, tried);
-    if (tried.tile_n && !variant.tile_n && !kernel.tensor({})) return;  // in pieces they were not measured
+    if (tried.tile_n && !variant.tile_n && !has_measured_few_rows(shape.format)) return;
     const u64 time = wgmma_time(kernel, parts, sms());
     if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;
     least = time, best = tried;
@@ -182,7 +187,7 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
   // Where tiles of 64 rows of weights leave no SM with two, they are as fast as five rows.
   constexpr u32 kFewRows = 64;
-  const bool few_tiles = u64{shape.n} * 2 <= u64{sms()} * kFewRows;
+  const bool few_tiles = has_measured_few_rows(shape.format) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
   return shape.k > kMostStaged || few_tiles ? 4 : 8;
 }
 

@@ -215,6 +215,7 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   };
   CHECK(few_of({90, true}, {.m = 8}) == 4);
   CHECK(few_of({90, true}, {.n = 8192, .m = 8}) == 8);
+  CHECK(few_of({90, true}, {.format = Format::kQ6_K, .m = 8}) == 8);
   CHECK(few_of({90, true}, {.k = 14336, .m = 8}) == 4);
   CHECK(few_of({90, true}, {.m = 8}, false) == 16);
   CHECK(few_of({90, true}, {.n = 1000, .m = 8}) == 16);
