@@ -42,9 +42,9 @@ u32 wgmma_decode_time(Format format) {
   }
 }
 
-// Whether tiles of 64 rows of weights have been measured.
-bool has_measured_few_rows(Format format) {
-  return format == Format::kQ4_K;
+// Whether tiles of 64 rows of weights have been measured, two CTAs to each.
+bool has_measured_few_rows(const GemmShape& shape) {
+  return shape.format == Format::kQ4_K && shape.k >= 4096;
 }
 
 // What `parts` CTAs' work takes by schedule wgmma, tiles with all of k or a split_k-th of it, one an SM at a
@@ -56,6 +56,7 @@ u64 wgmma_time(const Gemm& kernel, u64 parts, u32 sms) {
   // Of a cluster: for its barriers, where sums are not sent; for its sums of a row of a; where clusters
   // hardly find room.
   constexpr u32 kMeet = 50, kSent = 32, kAdd = 3, kLate = 200;
+  if (kernel.ctas) sms = std::min(sms, kernel.ctas);
   const u64 at_once = std::min<u64>(parts, sms), of_sm = (parts + sms - 1) / sms;
   const u32 tile_m = kernel.tile_m, split_k = std::max(kernel.split_k, 1u);
   const u64 chunks = ((u64{kernel.k} + 255) / 256 + split_k - 1) / split_k;
@@ -134,15 +135,15 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
     if (any_split && !run_at_once(parts, split)) return;
     if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas()) tried.ctas = sms();
     const Gemm kernel = kernel_of(shape, tried);
-    if (tried.tile_n && !variant.tile_n && !has_measured_few_rows(shape.format)) return;
     const u64 time = wgmma_time(kernel, parts, sms());
     if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;
     least = time, best = tried;
   };
   for (u32 tile_m = takes.least_tile_m; tile_m <= widest; tile_m += takes.tile_step) {
     for (u32 split = fewest; split <= most; ++split) {
-      if (!variant.tile_n) try_tile(tile_m, kRows, split);
-      try_tile(tile_m, kFewRows, split);
+      const bool few_rows = has_measured_few_rows(shape) && shape.m <= tile_m && split == 2;
+      if (variant.tile_n != kFewRows) try_tile(tile_m, kRows, split);
+      if (variant.tile_n ? variant.tile_n == kFewRows : few_rows) try_tile(tile_m, kFewRows, split);
     }
   }
   return best;
@@ -187,7 +188,7 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
   // Where tiles of 64 rows of weights leave no SM with two, they are as fast as five rows.
   constexpr u32 kFewRows = 64;
-  const bool few_tiles = has_measured_few_rows(shape.format) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
+  const bool few_tiles = has_measured_few_rows(shape) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
   return shape.k > kMostStaged || few_tiles ? 4 : 8;
 }
 

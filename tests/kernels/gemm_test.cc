@@ -235,6 +235,15 @@ TEST_CASE("matrix products of rows whose mins are much larger than their scales"
   }
 }
 
+// d of the last block of a row, an f16, becomes 2^13.
+void enlarge_last(const Gemm& gemm, absl::Span<std::byte> weights, std::size_t row) {
+  const std::size_t in_row = gemm.k / info(gemm.format).block_values;
+  const std::size_t d = gemm.format == Format::kQ6_K ? 208 : 0;
+  const std::size_t at = (row * in_row + in_row - 1) * info(gemm.format).block_bytes + d;
+  weights[at] = std::byte{0};
+  weights[at + 1] = std::byte{0x70};
+}
+
 // Of schedule wgmma.
 Gemm in_turn(Format format, u32 blocks, u32 n, u32 tile_m, u32 ctas) {
   Gemm gemm = product(format, blocks, n, {GemmSchedule::kWgmma, Activations::kF16});
@@ -280,37 +289,34 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
           "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;
   std::uint64_t seed = 2700;
-  for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
-    const std::size_t in_row = 3 * 256 / info(format).block_values, block = info(format).block_bytes;
-    const std::size_t d = format == Format::kQ6_K ? 208 : 0;
-    for (const u32 tile : {0u, 1u, 2u}) {
-      const Gemm gemm = in_turn(format, static_cast<u32>(in_row), 300, 72, 2);
-      LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, ++seed);
-      const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
-      reference::level_scales(format, weights);
-      const std::vector<float> level = as<float>(run(launch)[2]);
-      // d of the last block of some of the tile's rows becomes 2^13.
-      const auto changes = [&](std::size_t row) {
-        return row / 128 == tile && row % 128 < 20 && row % 3 == 0;
-      };
-      for (std::size_t row = 0; row < gemm.n; ++row) {
-        const std::size_t last = (row * in_row + in_row - 1) * block + d;
-        if (!changes(row)) continue;
-        weights[last] = std::byte{0};
-        weights[last + 1] = std::byte{0x70};
-      }
-      CAPTURE(tile);
-      check(launch);
-      CHECK(same_bits(launch, alone(gemm)));
-      const std::vector<float> c = as<float>(run(launch)[2]);
-      std::size_t touched = 0;
-      for (std::size_t i = 0; i < c.size(); ++i) {
-        CHECK(std::isfinite(c[i]));
-        touched += !changes(i % gemm.n) && c[i] != level[i];
-      }
-      CHECK(touched == 0);  // other rows have the bits that they have without these
+  const auto checked = [&](const Gemm& gemm, u32 m, const std::set<std::size_t>& tiles) {
+    LaunchData launch = random_launch(gemm, {0, 0, 0, m}, ++seed);
+    const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
+    reference::level_scales(gemm.format, weights);
+    const std::vector<float> level = as<float>(run(launch)[2]);
+    const auto changes = [&](std::size_t row) {
+      return tiles.count(row / 128) && row % 128 < 20 && row % 3 == 0;
+    };
+    for (std::size_t row = 0; row < gemm.n; ++row) {
+      if (changes(row)) enlarge_last(gemm, weights, row);
     }
+    CAPTURE(KernelType(gemm)->text(), tiles);
+    check(launch);
+    CHECK(same_bits(launch, alone(gemm)));
+    const std::vector<float> c = as<float>(run(launch)[2]);
+    std::size_t touched = 0, infinite = 0;
+    for (std::size_t i = 0; i < c.size(); ++i) {
+      infinite += !std::isfinite(c[i]);
+      touched += !changes(i % gemm.n) && c[i] != level[i];
+    }
+    CHECK(infinite == 0);
+    CHECK(touched == 0);  // other rows have the bits that they have without these
+  };
+  for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
+    const u32 in_row = 3 * 256 / info(format).block_values;
+    for (const std::size_t tile : {0u, 1u, 2u}) checked(in_turn(format, in_row, 300, 72, 2), 9, {tile});
   }
+  checked(in_turn(Format::kQ4_K, 2, 35 * 128, 72, 1), 2, {31, 33});  // turns that share a bit
 }
 
 TEST_CASE("matrix products by four teams of a warpgroup", "[kernels][gemm][device]") {
@@ -318,16 +324,17 @@ TEST_CASE("matrix products by four teams of a warpgroup", "[kernels][gemm][devic
   std::uint64_t seed = 2850;
   // Boxes of four chunks, of two (a box has 256 words), pieces; a chunk for some teams only, rings that come
   // round, a rest of less than a chunk.
-  const std::pair<Format, u32> kShapes[] = {{Format::kQ4_K, 1},          {Format::kQ4_K, 21},
-                                            {Format::kQ8_0, 8 * 19 + 1}, {Format::kQ4_0, 8 * 6 + 3},
-                                            {Format::kQ6_K, 5},          {Format::kQ5_K, 9}};
+  const std::pair<Format, u32> kShapes[] = {
+      {Format::kQ4_K, 1},         {Format::kQ4_K, 21}, {Format::kQ8_0, 8 * 19}, {Format::kQ8_0, 8 * 5 + 1},
+      {Format::kQ4_0, 8 * 6 + 3}, {Format::kQ6_K, 5},  {Format::kQ5_K, 9}};
   for (const auto& [format, blocks] : kShapes) {
-    for (const u32 split_k : {0u, 2u, 3u}) {
-      Gemm gemm = product(format, blocks, 70, {GemmSchedule::kWgmma, Activations::kF16, split_k});
+    for (const u32 split_k : {0u, 2u, 5u, 8u}) {  // from 5 on some of a cluster store nothing
+      Gemm gemm =
+          product(format, blocks, seed % 3 ? 70 : 1, {GemmSchedule::kWgmma, Activations::kF16, split_k});
       gemm.tile_m = ++seed % 2 ? 8 : 16;
       gemm.tile_n = 64;
       CAPTURE(KernelType(gemm)->text());
-      check_random(gemm, gemm.tile_m + 3, seed);
+      check_random(gemm, gemm.tile_m + (split_k ? 0 : 3), seed);
     }
   }
 }
@@ -340,10 +347,17 @@ TEST_CASE("every tile of schedule wgmma fits into shared memory", "[kernels][gem
         Gemm gemm =
             product(format.format, k / format.block_values, 40, {GemmSchedule::kWgmma, Activations::kF16});
         gemm.tile_m = tile_m;
-        CAPTURE(KernelType(gemm)->text());
-        const u64 bytes =
-            gemm.launch_shape({}).dynamic_shared_bytes + generated_for(gemm, {90, true}).static_shared_bytes;
-        CHECK(bytes <= limits({90, true}).shared_bytes_per_cta());
+        const auto fits = [&] {
+          CAPTURE(KernelType(gemm)->text());
+          const u64 own = generated_for(gemm, {90, true}).static_shared_bytes;
+          CHECK(gemm.launch_shape({}).dynamic_shared_bytes + own <=
+                limits({90, true}).shared_bytes_per_cta());
+        };
+        fits();
+        if (tile_m > 64 || k != 4096) continue;
+        gemm.split_k = 3;
+        fits();
+        if (tile_m <= 16) gemm.tile_n = 64, fits();
       }
     }
   }
@@ -369,9 +383,9 @@ TEST_CASE("matrix products whose k two teams of a CTA share", "[kernels][gemm][d
 }
 
 TEST_CASE("weights come in boxes where rows are multiples of 16 bytes and boxes pay", "[kernels][gemm]") {
-  const auto tensor = [](Format format, u32 blocks, u32 tile_m) {
+  const auto tensor = [](Format format, u32 blocks, u32 tile_m, u32 tile_n = 0) {
     Gemm gemm = product(format, blocks, 40, {GemmSchedule::kWgmma, Activations::kF16});
-    gemm.tile_m = tile_m;
+    gemm.tile_m = tile_m, gemm.tile_n = tile_n;
     const KernelType kernel(gemm);
     const GeneratedKernel generated = generated_for(gemm, {90, true});
     const auto program = emulator::Program::parse(generated.ptx);
@@ -391,6 +405,8 @@ TEST_CASE("weights come in boxes where rows are multiples of 16 bytes and boxes 
   CHECK(two->box_bytes() == 288 * 128);
   CHECK(tensor(Format::kQ4_K, 3, 128)->box_bytes() == 144 * 128);
   CHECK(tensor(Format::kQ8_0, 24, 8)->box_bytes() == 272 * 128);  // two would leave room for two stages
+  CHECK(tensor(Format::kQ4_K, 3, 8, 64)->box_bytes() == 576 * 64);
+  CHECK(tensor(Format::kQ8_0, 24, 8, 64)->box_bytes() == 544 * 64);  // four are more words than a box has
   CHECK(two->validate().ok());
   CHECK_FALSE(tensor(Format::kQ4_K, 3, 136));
   CHECK_FALSE(tensor(Format::kQ5_K, 3, 8));

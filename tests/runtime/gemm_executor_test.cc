@@ -89,7 +89,7 @@ TEST_CASE("a matrix product of any number of rows, of activations of every type"
       } else if (type == Activations::kQ8_1) {
         CHECK(report.path == "dp4a");
       } else if (hopper) {
-        CHECK(report.path == "wgmma tile_m=8 tile_n=64");  // one tile of weights: the others give SMs work
+        CHECK(report.path == "wgmma tile_m=8");  // one tile of weights: the others give SMs work
         CHECK(contains(report.reason, "shipped default for activations of type "));
       }
     }
@@ -235,6 +235,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 2}) == "wgmma tile_m=16 tile_n=64 split_k=2");
   CHECK(asked({.schedule = GemmSchedule::kWgmma, .split_k = 3}) == "wgmma tile_m=16 split_k=3");
   CHECK(asked({.schedule = GemmSchedule::kWgmma}) == "wgmma tile_m=16 tile_n=64 split_k=2");
+  const auto refused = hopper.choose(few, true, GemmVariant{.schedule = GemmSchedule::kWgmma, .tile_n = 128});
+  CHECK(contains(std::string(refused.status().message()), "tile_n is 128 with schedule wgmma"));
   // Less shared memory: a narrower tile.
   CHECK(path({89, false}, Activations::kF16, Format::kQ4_K, 2048) == "mma tile_m=64 tile_n=128");
   CHECK(path({120, false}, Activations::kF16, Format::kQ8_0, 2048) == "mma tile_m=128 tile_n=64");

@@ -1,4 +1,4 @@
-// Rows of weights in shared memory as they are stored, a chunk of 256 values or two at a time, and the
+// Rows of weights in shared memory as they are stored, up to four chunks of 256 values at a time, and the
 // registers of an A operand from them (tensor_order.h).
 #pragma once
 

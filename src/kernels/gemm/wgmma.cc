@@ -45,8 +45,8 @@ struct TilePart {
   Tile tile;
   Reg<u32> first_group, own_groups;  // of 8 rows of a: where its own begin in a, and how many there are
   WeightChunks<F> weights;
-  // Where the CTA has several: its number among them; it is the first of a pass; its rows are not those of
-  // the tile before.
+  // Where the CTA has several: its number among them; this is the first sweep over the first; its rows are
+  // not those of the sweep before.
   std::optional<Reg<u32>> turn = {};
   std::optional<Pred> first = {}, other_rows = {};
 };
@@ -544,7 +544,7 @@ class WgmmaKernel {
   const Reg<u32> groups_;                   // of 8 rows of a
   const Reg<u32> rank_;                     // in the cluster
   const Reg<u32> first_chunk_, end_chunk_;  // whole ones
-  const SharedPtr<f32, 16> sums_;      // in place of the stages, for the first team or all of the cluster
+  const SharedPtr<f32, 16> sums_;  // in place of slabs and stages, for the first team or all of the cluster
   const SharedPtr<f32, 16> received_;  // behind the stages, from all of the cluster
   const parts::Ring slabs_, chunks_;
   const parts::Ring inverses_;  // of the tile's rows of a

@@ -50,7 +50,7 @@ inline Registers registers_of(const Geometry& s) {
   return {};
 }
 
-// The widest tile of two teams, for whose accumulators and weights 96 registers must do.
+// The widest tile of several teams, for whose accumulators and weights 96 registers must do.
 constexpr u32 most_columns_of_teams(Format format) {
   switch (format) {
     case Format::kQ3_K:
@@ -91,7 +91,7 @@ inline Geometry geometry_of(const Gemm& g) {
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
   while (!ChunkLayout(g, s.chunks_in_stage).fits_box()) s.chunks_in_stage /= 2;
-  if (stages() < kFewestStages) s.chunks_in_stage = 1;
+  while (s.chunks_in_stage > 1 && stages() < kFewestStages) s.chunks_in_stage /= 2;
   while (s.teams == 1 && stages() < kFewestStages && s.slab_sets > kFewestStages) --s.slab_sets;
   s.stage = stage_bytes();
   const u32 most_stages = kMostChunks * (kRows / s.rows) / s.chunks_in_stage;
