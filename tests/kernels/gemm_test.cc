@@ -680,6 +680,11 @@ TEST_CASE("the emulator finds that a cluster does not meet before its sums are a
   says(11, "race in shared memory", "wgmma.mma_async", "$1" + sums);
   says(2, "is still to write; wait for it first", "cp.async.bulk", "$1" + sums);
   says(2, "race in shared memory", "ld.shared.f32", sums + "$1");
+  // The same of four teams.
+  gemm.tile_m = 16;
+  gemm.tile_n = 64;
+  says(11, "is still to write; wait for it first", "cp.async.bulk", "$1" + sums);
+  says(4, "race in shared memory", "ld.shared.f32", sums + "$1");
 }
 
 TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
