@@ -42,7 +42,9 @@ u32 wgmma_decode_time(Format format) {
   }
 }
 
-// Whether tiles of 64 rows of weights have been measured, two CTAs to each.
+constexpr u32 kFewRows = 64;  // of weights, of the smaller tiles of schedule wgmma
+
+// Whether tiles of so few rows have been measured, two CTAs to each.
 bool has_measured_few_rows(const GemmShape& shape) {
   return shape.format == Format::kQ4_K && shape.k >= 4096;
 }
@@ -115,7 +117,7 @@ GemmVariant with_mma_tiles(const GemmShape& shape, const GemmVariant& variant, u
 // lie within a GPC each, so not all SMs are in one: an H200 of 132 SMs has room for 39 of 3 CTAs, 30 of 4, 22
 // of 5 and 15 of 8, and one more doubles the time.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVariant& variant) const {
-  constexpr u32 kRows = 128, kFewRows = 64;          // of weights
+  constexpr u32 kRows = 128;                         // of weights
   constexpr u32 kMostCtas = 8, kLeastValues = 1024;  // of a cluster; of k for each
   const bool any_split = variant.split_k == 0;
   const u32 fewest = any_split ? 1 : variant.split_k;
@@ -186,8 +188,7 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (!reads || asks_for_gemm(call)) return 0;
   const bool has_wgmma = aligned && device_.target.supports(info(GemmSchedule::kWgmma).lowest);
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
-  // Where tiles of 64 rows of weights leave no SM with two, they are as fast as five rows.
-  constexpr u32 kFewRows = 64;
+  // Where two CTAs to each tile of few rows of weights leave no SM with two, they are as fast as five rows.
   const bool few_tiles = has_measured_few_rows(shape) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
   return shape.k > kMostStaged || few_tiles ? 4 : 8;
 }

@@ -182,6 +182,14 @@ TEST_CASE("matrix products by wgmma with tiles of every width, and rings that co
   checked(Format::kQ6_K, 7, 5, 168, 3);
 }
 
+// d of a block, an f16, becomes `high` over a byte of zeros; everything else of the block may stay.
+constexpr int k2To13 = 0x70;
+void set_d(Format format, absl::Span<std::byte> weights, std::size_t block, int high) {
+  const std::size_t d = block * info(format).block_bytes + (format == Format::kQ6_K ? 208 : 0);
+  weights[d] = std::byte{0};
+  weights[d + 1] = static_cast<std::byte>(high);
+}
+
 // The scales of random blocks differ so much that some row takes a second pass; those of a model do not.
 TEST_CASE("matrix products of rows whose first block tells the unit, or none does, or all are too large",
           "[kernels][gemm][device]") {
@@ -194,21 +202,16 @@ TEST_CASE("matrix products of rows whose first block tells the unit, or none doe
       const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
       reference::level_scales(format, weights);
       check(launch);
-      // d is an f16; everything else of the block may stay.
-      const std::size_t d = format == Format::kQ6_K ? 208 : 0, block = info(format).block_bytes;
-      const auto set_d = [&](std::size_t i, int high) {
-        weights[i * block + d] = std::byte{0};
-        weights[i * block + d + 1] = static_cast<std::byte>(high);
-      };
+      const auto set = [&](std::size_t block, int high) { set_d(format, weights, block, high); };
       const std::size_t in_row = gemm.k / info(format).block_values;
       for (std::size_t row = 0; row < gemm.n; ++row) {
-        set_d(row * in_row, 0);                                        // 0, and the others as they are
-        if (row % 3 == 0) set_d(row * in_row + in_row - 1, 0x70);      // 2^13 beside 2^-8
-        if (row % 5 == 0) set_d(row * in_row, row % 2 ? 0x7b : 0x00);  // 57344: q * d is beyond f16
+        set(row * in_row, 0);                                        // 0, and the others as they are
+        if (row % 3 == 0) set(row * in_row + in_row - 1, k2To13);    // beside 2^-8
+        if (row % 5 == 0) set(row * in_row, row % 2 ? 0x7b : 0x00);  // 57344: q * d is beyond f16
       }
       check(launch);
       for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
-      for (std::size_t i = 0; i < weights.size() / block; ++i) set_d(i, 0);
+      for (std::size_t i = 0; i < gemm.n * in_row; ++i) set(i, 0);
       check(launch);
     }
   }
@@ -233,15 +236,6 @@ TEST_CASE("matrix products of rows whose mins are much larger than their scales"
       for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));
     }
   }
-}
-
-// d of the last block of a row, an f16, becomes 2^13.
-void enlarge_last(const Gemm& gemm, absl::Span<std::byte> weights, std::size_t row) {
-  const std::size_t in_row = gemm.k / info(gemm.format).block_values;
-  const std::size_t d = gemm.format == Format::kQ6_K ? 208 : 0;
-  const std::size_t at = (row * in_row + in_row - 1) * info(gemm.format).block_bytes + d;
-  weights[at] = std::byte{0};
-  weights[at + 1] = std::byte{0x70};
 }
 
 // Of schedule wgmma.
@@ -297,8 +291,9 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
     const auto changes = [&](std::size_t row) {
       return tiles.count(row / 128) && row % 128 < 20 && row % 3 == 0;
     };
+    const std::size_t in_row = gemm.k / info(gemm.format).block_values;
     for (std::size_t row = 0; row < gemm.n; ++row) {
-      if (changes(row)) enlarge_last(gemm, weights, row);
+      if (changes(row)) set_d(gemm.format, weights, row * in_row + in_row - 1, k2To13);
     }
     CAPTURE(KernelType(gemm)->text(), tiles);
     check(launch);
@@ -444,10 +439,8 @@ TEST_CASE("sums of a cluster of which one CTA makes a second pass", "[kernels][g
     LaunchData launch = random_launch(gemm, {0, 0, 0, 9}, 3300 + rank);
     const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
     reference::level_scales(gemm.format, weights);
-    // d of a block that is not the first of the rank's becomes 2^13.
-    const std::size_t d = (3 * kBlocks + rank * kBlocks / kRanks + 2) * info(gemm.format).block_bytes;
-    weights[d] = std::byte{0};
-    weights[d + 1] = std::byte{0x70};
+    // A block that is not the first of the rank's.
+    set_d(gemm.format, weights, 3 * kBlocks + rank * kBlocks / kRanks + 2, k2To13);
     CAPTURE(rank);
     check(launch);
     for (const float y : as<float>(run(launch)[2])) CHECK(std::isfinite(y));

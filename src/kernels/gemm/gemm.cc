@@ -38,13 +38,12 @@ absl::Status Gemm::validate() const {
   if (a_type != Activations::kF16 && is_wgmma)
     return refuse(
         "a_type is f32 with schedule wgmma, which takes staged activations: a_type f16 (stage_f16)");
-  constexpr u32 kFewRows = 64, kMostOfFew = 16;
   if (tile_n && !is_mma && !is_wgmma)
     return refuse(
         str_cat("tile_n is given with schedule ", chosen, "; it belongs to mma and wgmma: leave it out"));
-  if (tile_n && is_wgmma && (tile_n != kFewRows || tile_m == 0 || tile_m > kMostOfFew))
+  if (tile_n && is_wgmma && (tile_n != gemm::kFewRows || tile_m == 0 || tile_m > gemm::kMostOfFew))
     return refuse(str_cat("tile_n is ", tile_n, " with schedule wgmma and tile_m ", tile_m, "; there it is ",
-                          kFewRows, " with tile_m 8 or 16, and 128 where it is left out"));
+                          gemm::kFewRows, " with tile_m 8 or 16, and 128 where it is left out"));
   if (split_k && !is_wgmma && !is_mma)
     return refuse(
         str_cat("split_k is ", split_k, " with schedule ", chosen, "; it belongs to mma and wgmma"));

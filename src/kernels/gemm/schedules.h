@@ -26,7 +26,8 @@ void build_wmma(KernelBuilder& k, const Gemm& g);
 Shape mma_shape(const Gemm& g);
 void build_mma(KernelBuilder& k, const Gemm& g);
 
-// Schedule wgmma: wgmma.cc.
+// Schedule wgmma: wgmma.cc. Tiles have 128 rows of weights, or kFewRows with up to kMostOfFew rows of a.
+inline constexpr u32 kFewRows = 64, kMostOfFew = 16;
 Shape wgmma_shape(const Gemm& g);
 std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights);
 void build_wgmma(KernelBuilder& k, const Gemm& g);
@@ -36,8 +37,11 @@ void build_wgmma(KernelBuilder& k, const Gemm& g);
 struct Tile {
   Reg<u32> first_m, first_n;
 };
+inline Reg<u32> tiles_of_m(const Shape& shape, const Reg<u32>& m) {
+  return (m - 1u) / shape.tile_m + 1u;
+}
 inline Tile tile_at(const Shape& shape, const Reg<u32>& m, const Reg<u32>& number) {
-  const Reg<u32> tiles = (m - 1u) / shape.tile_m + 1u;
+  const Reg<u32> tiles = tiles_of_m(shape, m);
   const Reg<u32> of_n = number / tiles;
   return {(number - of_n * tiles) * shape.tile_m, of_n * shape.tile_n};
 }

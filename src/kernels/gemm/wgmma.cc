@@ -153,7 +153,7 @@ class WgmmaKernel {
   template <class Visit>
   void for_each_tile(const Passes::Pass& pass, Visit&& visit) const {
     if (!in_turn()) return visit(*own_);
-    const Reg<u32> tiles = ((m_ - 1u) / s_.columns + 1u) * ((g_.n + s_.rows - 1) / s_.rows);
+    const Reg<u32> tiles = tiles_of_m(shape_, m_) * ((g_.n + s_.rows - 1) / s_.rows);
     Var<u32> number = k_.var<u32>(k_.ctaid_x()), sweep = k_.var<u32>(0u);
     k_.while_([&] { return number < tiles; },
               [&] {
@@ -485,7 +485,8 @@ class WgmmaKernel {
     const Reg<u32> owner = warp * s_.split / s_.team_warps();
     const Reg<u32> place = rank_ * s_.own_warps() + (warp - first_warp_of(owner));
     const auto to = mapa(received_, owner) + (place * s_.sums_of_warp() + lane_);
-    for (u32 i = 0; i < s_.columns / 2; ++i) st_shared_cluster(to + i * 32, total(sums, i / 4, i % 4));
+    for_each_sum(
+        [&](u32 group, u32 i) { st_shared_cluster(to + (group * 4 + i) * 32, total(sums, group, i)); });
   }
   void add_received() const {
     parts::wait_for_predecessor(k_);

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 
+#include "src/kernels/gemm/schedules.h"
 #include "src/kernels/gemm/weight_chunks.h"
 
 namespace ptxgen::gemm {
 
 inline constexpr u32 kWarpgroup = 128, kCopiers = 96;
-inline constexpr u32 kRows = 128, kFewRows = 64;                              // of weights, of a tile
+inline constexpr u32 kRows = 128;                                             // of weights, of a tile
 inline constexpr u32 kWarpgroupRows = 64, kRowsOfWarp = 16, kRowsOfLane = 2;  // of them
 inline constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;       // chunks of kRows
 
