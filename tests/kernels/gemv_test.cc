@@ -199,6 +199,20 @@ TEST_CASE("a few vectors of long rows leave shared memory for a plan", "[kernels
   }
 }
 
+TEST_CASE("CTAs of schedule stream have equal shares where few are lost by it", "[kernels][gemv]") {
+  const auto ctas = [](u32 n, u32 k, u32 max_m) {
+    const BatchedGemv gemv = {.k = k, .n = n, .max_m = max_m};
+    CHECK(gemv.validate().ok());
+    return gemv.launch_shape({0, 0, 0, max_m}).grid.x;
+  };
+  CHECK(ctas(4096, 14336, 3) == 128);
+  CHECK(ctas(4096, 4096, 4) == 128);
+  CHECK(ctas(4096, 4096, 3) == 132);      // two of them on an SM
+  CHECK(ctas(14336, 4096, 4) == 132);     // 108 or 109 rows
+  CHECK(ctas(32 * 132, 4096, 4) == 132);  // 32 for all
+  CHECK(ctas(240, 4096, 4) == 132);       // 120 would be too few
+}
+
 TEST_CASE("each vector of a few gives the bits that it gives alone", "[kernels][gemv][device]") {
   for (const FormatInfo& format : kFormats) {
     const u32 k = 5 * format.block_values, n = 37;
