@@ -144,7 +144,7 @@ absl::StatusOr<DecisionPtr> Executor::State::decide(const GemmKey& key) {
   Decision decided = decision(*std::move(kernel), 0, choice->variant.to_string(), choice->reason);
   if (stages(key.shape, choice->variant)) {
     absl::StatusOr<CompiledKernel> stage =
-        cache.get(KernelType(internal::stage_of(key.shape, choice->variant.schedule)));
+        cache.get(KernelType(internal::stage_of(key.shape, choice->variant)));
     if (!stage.ok()) return unprepared(stage.status());
     decided.stage = *std::move(stage);
   }

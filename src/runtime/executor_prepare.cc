@@ -41,7 +41,7 @@ struct Needed {
   void add(const GemmShape& shape, const GemmVariant& variant) {
     kernels.push_back(kernel_of(shape, variant));
     if (!stages(shape, variant)) return;
-    kernels.push_back(internal::stage_of(shape, variant.schedule));
+    kernels.push_back(internal::stage_of(shape, variant));
     scratch_bytes = std::max(scratch_bytes, staged_f16_bytes(shape.k, shape.m));
   }
 };

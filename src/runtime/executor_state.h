@@ -10,11 +10,13 @@
 namespace ptxgen {
 namespace internal {
 
-// What stages f32 activations for such products by schedule `schedule`. Measured on an H200: before a few
-// long rows are multiplied a single CTA takes longest to convert them.
-inline StageF16 stage_of(const GemmShape& shape, GemmSchedule schedule) {
+// What stages f32 activations for such products by `variant`. Measured on an H200: before a few long rows are
+// multiplied a single CTA takes longest to convert them; but four need SMs that the product before leaves
+// free, as one by tiles of fewer rows of weights does not.
+inline StageF16 stage_of(const GemmShape& shape, const GemmVariant& variant) {
   constexpr u32 kFewRows = 16, kLongRow = 8192, kCtas = 4;
-  const bool shared = schedule == GemmSchedule::kWgmma && shape.m <= kFewRows && shape.k > kLongRow;
+  const bool shared = variant.schedule == GemmSchedule::kWgmma && variant.tile_n == 0 &&
+                      shape.m <= kFewRows && shape.k > kLongRow;
   return {.k = shape.k, .order = staged_order(shape.format), .ctas = shared ? kCtas : 0};
 }
 

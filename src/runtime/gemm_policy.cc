@@ -64,7 +64,7 @@ u64 wgmma_time(const Gemm& kernel, u64 parts, u32 sms) {
   const u64 chunks = ((u64{kernel.k} + 255) / 256 + split_k - 1) / split_k;
   const u32 decode = wgmma_decode_time(kernel.format);
   // Of 64 rows of weights, whose four teams wait for memory more than for each other.
-  if (kernel.tile_n) return of_sm * (80 + 16 * tile_m + chunks * (28 + decode / 2 + tile_m / 3));
+  if (kernel.tile_n) return of_sm * (80 + 16 * tile_m + chunks * (11 + decode / 2 + tile_m * 11 / 8));
   const u64 memory = at_once * 2 > sms ? kMemory * (at_once * 2 - sms) / sms : 0;
   const u64 wide = tile_m > kHidden ? (tile_m - kHidden) * 21 / 50 : 0;
   const u64 all_chunks = chunks * (tile_m + wide + decode + memory);

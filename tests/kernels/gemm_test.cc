@@ -279,6 +279,18 @@ TEST_CASE("CTAs that take tiles in turn give the bits that a CTA a tile gives", 
   CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 50).launch_shape({0, 0, 0, 73}).grid == Dim3{16});
 }
 
+TEST_CASE("tiles taken in turn of more rows of a than go together", "[kernels][gemm][device]") {
+  if (!test_device().target().supports({90, true})) return;
+  // Of 1024 rows 4 tiles of 256 go together, 14 of 72.
+  for (const auto& [tile_m, m] : {std::pair(256u, 1030u), std::pair(72u, 1100u)}) {
+    const Gemm gemm = in_turn(Format::kQ4_K, 1, 130, tile_m, 3);
+    const LaunchData launch = random_launch(gemm, {0, 0, 0, m}, 2650 + m);
+    CAPTURE(KernelType(gemm)->text());
+    check(launch);
+    CHECK(same_bits(launch, alone(gemm)));
+  }
+}
+
 TEST_CASE("a tile whose units do not fit is multiplied again among those that a CTA takes in turn",
           "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;

@@ -193,6 +193,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
   CHECK(take(wide.choose(long_rows, true)).variant.to_string() == "wgmma tile_m=16 split_k=3");
+  const GemmShape fewer_long_rows = {.k = 14336, .m = 8, .a_type = Activations::kF16};
+  CHECK(take(wide.choose(fewer_long_rows, true)).variant.to_string() == "wgmma tile_m=8 tile_n=64 split_k=2");
   const GemmShape many_rows = {.k = 14336, .m = 256, .a_type = Activations::kF16};
   CHECK(take(wide.choose(many_rows, true)).variant.to_string() == "wgmma tile_m=128 split_k=2");
   // Tiles of mma as they were measured: more of them where an SM has many, else as few as weights are.

@@ -33,6 +33,7 @@ namespace ptxgen::gemm {
 namespace {
 
 constexpr u32 kSumsBarrier = 1, kPassBarrier = 3;
+constexpr u32 kRowsTogether = 1024;  // of a
 
 // How far a consumer has come in the rings.
 struct Cursors {
@@ -87,8 +88,8 @@ class WgmmaKernel {
     if (s_.received) k_.barrier_cluster_arrive();
     const Passes passes(k_, s_.threads());
     k_.if_(thread_ == 0u, [&] { passes.init(); });
-    const auto run = [&](absl::FunctionRef<void(const Passes::Pass&)> role) {
-      passes.run([&](const Passes::Pass& pass) { begin(), role(pass); }, [&] { end(); });
+    const auto run = [&](bool copies, absl::FunctionRef<void(const Passes::Pass&)> role) {
+      passes.run([&](const Passes::Pass& pass) { begin(pass, copies), role(pass); }, [&] { end(copies); });
     };
     // From a shuffle of its own: of one of warp_ the builder does not see that a warpgroup has it in common.
     const Reg<u32> warpgroup = shfl_sync_idx(thread_ / kWarpgroup, 0u, 0x1fu, 0xffffffffu);
@@ -99,13 +100,13 @@ class WgmmaKernel {
           if (registers.consumer) k_.setmaxnreg_inc(registers.consumer);
           if (s_.received) k_.barrier_cluster_wait();  // all have begun, and can be sent sums
           RowUnits<F> units(k_, kRowsOfLane);
-          run([&](const Passes::Pass& pass) {
+          run(false, [&](const Passes::Pass& pass) {
             consume(passes, pass, warpgroup / s_.team_warpgroups(), units);
           });
         },
         [&] {
           if (registers.copier) k_.setmaxnreg_dec(registers.copier);
-          run([&](const Passes::Pass& pass) {
+          run(true, [&](const Passes::Pass& pass) {
             k_.if_(
                 thread_ < s_.consumers() + kCopiers, [&] { copy_weights(pass); },
                 [&] { k_.if_(lane_ == 0u, [&] { copy_activations(pass); }); });
@@ -123,25 +124,43 @@ class WgmmaKernel {
   }
 
  private:
-  // A pass begins with empty rings.
-  void begin() const {
+  // A pass begins with empty rings, the first perhaps with a box on its way.
+  void begin(const Passes::Pass& pass, bool copies) const {
+    const u32 readers = s_.chunks_in_stage * s_.team_warps();
+    if (copies && copies_ahead()) {
+      k_.if_(thread_ == s_.consumers(), [&] {
+        chunks_.init_one(k_.constant<u32>(0), readers);
+        k_.if_(!pass.second(), [&] { copy_first_box(); });
+      });
+    }
     slabs_.init_by_warps(warp_, lane_, s_.team_warps());
-    chunks_.init_by_warps(warp_, lane_, s_.chunks_in_stage * s_.team_warps(), tensor_ ? 1 : kCopiers);
+    chunks_.init_by_warps(warp_, lane_, readers, tensor_ ? 1 : kCopiers, copies_ahead());
     inverses_.init_by_warps(warp_, lane_, s_.team_warps());
     clear_missing_groups();
     k_.bar_sync(kPassBarrier, s_.threads());
   }
-  void end() const {
+  void end(bool copies) const {
     k_.fence_proxy_async_shared_cta();  // sums lie where stages come again
     slabs_.end_by_warps(warp_, lane_);
-    chunks_.end_by_warps(warp_, lane_);
+    if (copies && copies_ahead())
+      k_.if_(thread_ == s_.consumers(), [&] { chunks_.end_one(k_.constant<u32>(0)); });
+    chunks_.end_by_warps(warp_, lane_, copies_ahead());
     inverses_.end_by_warps(warp_, lane_);
   }
 
   // Whether a CTA has several tiles, one after the other.
   bool in_turn() const { return g_.ctas > 0; }
+  // Tile `number` of those that CTAs take in turn: all with the first kRowsTogether rows of a, then all with
+  // the next, so that what CTAs read of a at a time finds room in the L2 cache.
+  Tile tile_in_turn(const Reg<u32>& number) const {
+    const u32 together = kRowsTogether / s_.columns, of_block = together * tiles_of_n();
+    const Reg<u32> block = number / of_block, in_block = number % of_block;
+    const Reg<u32> width = (min)(tiles_of_m(shape_, m_) - block * together, together);
+    const Reg<u32> of_n = in_block / width;
+    return {(block * together + in_block - of_n * width) * s_.columns, of_n * s_.rows};
+  }
   Part part_of(const Reg<u32>& number) const {
-    const Tile tile = tile_at(shape_, m_, number);
+    const Tile tile = in_turn() ? tile_in_turn(number) : tile_at(shape_, m_, number);
     const Reg<u32> first_group = tile.first_m / kSlabGroupRows;
     return {tile, first_group, (min)(groups_ - first_group, s_.columns / kSlabGroupRows),
             Chunks(k_, g_, assume_aligned<16>(k_.param(&Gemm::Args::weights)), tile.first_n, lane_,
@@ -153,7 +172,7 @@ class WgmmaKernel {
   template <class Visit>
   void for_each_tile(const Passes::Pass& pass, Visit&& visit) const {
     if (!in_turn()) return visit(*own_);
-    const Reg<u32> tiles = tiles_of_m(shape_, m_) * ((g_.n + s_.rows - 1) / s_.rows);
+    const Reg<u32> tiles = tiles_of_m(shape_, m_) * tiles_of_n();
     Var<u32> number = k_.var<u32>(k_.ctaid_x()), sweep = k_.var<u32>(0u);
     k_.while_([&] { return number < tiles; },
               [&] {
@@ -171,6 +190,7 @@ class WgmmaKernel {
               });
   }
 
+  u32 tiles_of_n() const { return (g_.n + s_.rows - 1) / s_.rows; }
   u32 whole_chunks() const { return g_.k / kChunkValues; }
   u32 rest() const { return g_.k % kChunkValues; }
   static u32 slabs_of(u32 values) { return (values + kSlabValues - 1) / kSlabValues; }
@@ -230,13 +250,35 @@ class WgmmaKernel {
     chunks_.wait_free(to);
   }
 
+  // Whether a CTA's first box, where all have one, is asked for before the other barriers have begun.
+  // Measured on an H200: this helps where little of k is left to wait for, and hinders who stages long rows.
+  bool copies_ahead() const {
+    constexpr u32 kFewColumns = 16, kMostValues = 8192;
+    const bool all_have_one = whole_chunks() / s_.chunks_in_stage >= s_.split;
+    return tensor_ && all_have_one && s_.columns <= kFewColumns && g_.k <= kMostValues;
+  }
+  void copy_first_box() const {
+    copy_box(in_turn() ? part_of(k_.ctaid_x()) : *own_, first_chunk_, k_.constant<u32>(0));
+  }
+  void copy_box(const Part& part, const Reg<u32>& chunk, const Reg<u32>& stage) const {
+    const auto full = chunks_.announce(stage, k_.constant<u32>(s_.stage));
+    part.weights.copy_box(assume_aligned<128>(chunks_.stage(stage)), chunk, *tensor_, full);
+  }
   void copy_boxes(const Passes::Pass& pass) const {
     parts::Ring::Cursor to = chunks_.cursor();
     for_each_tile(pass, [&](const Part& part) {
       for_each_chunk(s_.chunks_in_stage, [&](const Reg<u32>& chunk, u32) {
-        await_stage(part, chunk, to);
-        const auto full = chunks_.announce(to.stage(), k_.constant<u32>(s_.stage));
-        part.weights.copy_box(assume_aligned<128>(chunks_.stage(to.stage())), chunk, *tensor_, full);
+        const auto copy = [&] {
+          await_stage(part, chunk, to);
+          copy_box(part, chunk, to.stage());
+        };
+        if (copies_ahead()) {
+          Pred on_its_way = chunk == first_chunk_ && !pass.second();
+          if (part.first) on_its_way = on_its_way && *part.first;
+          k_.if_(!on_its_way, copy);
+        } else {
+          copy();
+        }
         to.advance();
       });
     });

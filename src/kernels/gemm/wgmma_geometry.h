@@ -83,7 +83,7 @@ inline Geometry geometry_of(const Gemm& g) {
   // last for its own.
   const u32 wanted_bytes = (s.columns > 128 ? 160 : s.columns > 32 ? 128 : 96) * 1024;
   const u32 turn = s.teams > 1 ? s.teams * s.sets_in_chunk() : 1;
-  s.slab_sets = std::min(kMostSets, wanted_bytes / s.set() / turn * turn);
+  s.slab_sets = std::min(kMostSets * (kRows / s.rows), wanted_bytes / s.set() / turn * turn);
   const auto stage_bytes = [&] { return s.rows * ChunkLayout(g, s.chunks_in_stage).pitch; };
   constexpr u32 kBarrierBytes = 512;  // of the rings, and more
   const u32 room =

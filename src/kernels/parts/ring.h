@@ -56,23 +56,28 @@ class Ring {
     for (u32 s = 0; s < stages_; ++s) init_stage(k_.constant<u32>(s), consumer_warps, announcements);
     k_.fence_mbarrier_init_release_cluster();
   }
-  // The same by a lane of each of warps 0, 1 ... of at least as many as there are stages. `warp` is the same
-  // in all lanes for an assembler to see (from a shuffle): else threads take turns, and each is slow.
-  void init_by_warps(const Reg<u32>& warp, const Reg<u32>& lane, u32 consumer_warps,
-                     u32 announcements = 1) const {
-    by_warps(warp, lane, [&](const Reg<u32>& stage) {
-      init_stage(stage, consumer_warps, announcements);
-      k_.fence_mbarrier_init_release_cluster();
-    });
+  // The same by a lane of each of warps 0, 1 ... of at least as many as there are stages, for the stages from
+  // `first` on. `warp` is the same in all lanes for an assembler to see (from a shuffle): else threads take
+  // turns, and each is slow.
+  void init_by_warps(const Reg<u32>& warp, const Reg<u32>& lane, u32 consumer_warps, u32 announcements = 1,
+                     u32 first = 0) const {
+    by_warps(warp, lane, first,
+             [&](const Reg<u32>& stage) { init_one(stage, consumer_warps, announcements); });
+  }
+  // One stage alone, by one thread, which may at once announce what comes into it.
+  void init_one(const Reg<u32>& stage, u32 consumer_warps, u32 announcements = 1) const {
+    init_stage(stage, consumer_warps, announcements);
+    k_.fence_mbarrier_init_release_cluster();
   }
 
-  // Ends what init_by_warps() began, by the same threads, when all have passed a barrier after their last use
-  // of the ring. The memory of the stages is free too.
-  void end_by_warps(const Reg<u32>& warp, const Reg<u32>& lane) const {
-    by_warps(warp, lane, [&](const Reg<u32>& stage) {
-      mbarrier_inval(full_ + stage);
-      mbarrier_inval(empty_ + stage);
-    });
+  // Ends what init_by_warps() and init_one() began, by the same threads, when all have passed a barrier after
+  // their last use of the ring. The memory of the stages is free too.
+  void end_by_warps(const Reg<u32>& warp, const Reg<u32>& lane, u32 first = 0) const {
+    by_warps(warp, lane, first, [&](const Reg<u32>& stage) { end_one(stage); });
+  }
+  void end_one(const Reg<u32>& stage) const {
+    mbarrier_inval(full_ + stage);
+    mbarrier_inval(empty_ + stage);
   }
 
   // A thread of the producer announces `bytes` of a tile, and then starts the copies that bring them.
@@ -103,8 +108,10 @@ class Ring {
 
  private:
   template <class Body>
-  void by_warps(const Reg<u32>& warp, const Reg<u32>& lane, Body&& body) const {
-    k_.if_(lane == 0u && warp < stages_, [&] { body(warp); });
+  void by_warps(const Reg<u32>& warp, const Reg<u32>& lane, u32 first, Body&& body) const {
+    Pred takes_part = lane == 0u && warp < stages_;
+    if (first) takes_part = takes_part && warp >= first;
+    k_.if_(takes_part, [&] { body(warp); });
   }
   void init_stage(const Reg<u32>& s, u32 consumer_warps, u32 announcements) const {
     mbarrier_init(full_ + s, announcements);
