@@ -154,9 +154,10 @@ struct PTXGEN_API Gemm {
         optional_field("split_k", &Gemm::split_k,
                        "who shares k: mma: 2 teams of warps of a CTA; wgmma: 2 to 8 CTAs, a cluster", {2, 8}),
         optional_field("ctas", &Gemm::ctas,
-                       "wgmma with tile_m from 72 and no split_k: at most so many CTAs, as many as a device "
-                       "has SMs, which take tiles in turn and begin to read one while they store the one "
-                       "before; left out: a CTA a tile",
+                       "wgmma without tile_n and split_k, and where two teams of warps share k, of an even "
+                       "number of 256 values: at most so many CTAs, as many as a device has SMs, which take "
+                       "tiles in turn and begin to read one while they store the one before; left out: a CTA "
+                       "a tile",
                        {1, 65536}),
         fixed_field("format", &Gemm::format));
   }
@@ -175,9 +176,8 @@ struct PTXGEN_API Gemm {
   u64 weight_bytes(const Args&) const {
     return u64{n} * k / info(format).block_values * info(format).block_bytes;
   }
-  // Whether CTAs may take tiles in turn: those of wgmma that have one team of consumers in every format.
-  bool takes_ctas() const { return schedule == GemmSchedule::kWgmma && tile_m >= kLeastInTurn && !split_k; }
-  static constexpr u32 kLeastInTurn = 72;
+  // Whether CTAs may take tiles in turn.
+  bool takes_ctas() const;
   // mma and wgmma copy weights in pieces of 16 bytes.
   bool copies_pieces() const { return schedule == GemmSchedule::kMma || schedule == GemmSchedule::kWgmma; }
   std::size_t weight_alignment() const { return copies_pieces() ? 16 : info(format).alignment; }

@@ -42,11 +42,23 @@ u32 wgmma_decode_time(Format format) {
   }
 }
 
-constexpr u32 kFewRows = 64;  // of weights, of the smaller tiles of schedule wgmma
+// Rows of weights of the tiles of schedule wgmma.
+constexpr u32 kRows = 128, kFewRows = 64;
 
 // Whether tiles of so few rows have been measured, two CTAs to each.
 bool has_measured_few_rows(const GemmShape& shape) {
   return shape.format == Format::kQ4_K && shape.k >= 4096;
+}
+
+// How many CTAs take `tiles` tiles in turn: one an SM, of which there are fewer than tiles. But the CTAs that
+// stage a few rows of a find no room beside them: these have SMs of their own, where that makes nobody's turn
+// longer.
+u32 ctas_in_turn(u64 tiles, u32 m, u32 sms) {
+  constexpr u32 kFew = 64, kRowsOfCta = 2;
+  const u64 turns = (tiles + sms - 1) / sms;
+  const u32 fewest = static_cast<u32>((tiles + turns - 1) / turns);
+  const u32 staging = m <= kFew ? (m + kSlabGroupRows - 1) / kSlabGroupRows * kSlabGroupRows / kRowsOfCta : 0;
+  return std::max(fewest, sms - std::min(sms, staging));
 }
 
 // What `parts` CTAs' work takes by schedule wgmma, tiles with all of k or a split_k-th of it, one an SM at a
@@ -117,7 +129,6 @@ GemmVariant with_mma_tiles(const GemmShape& shape, const GemmVariant& variant, u
 // lie within a GPC each, so not all SMs are in one: an H200 of 132 SMs has room for 39 of 3 CTAs, 30 of 4, 22
 // of 5 and 15 of 8, and one more doubles the time.
 GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVariant& variant) const {
-  constexpr u32 kRows = 128;                         // of weights
   constexpr u32 kMostCtas = 8, kLeastValues = 1024;  // of a cluster; of k for each
   const bool any_split = variant.split_k == 0;
   const u32 fewest = any_split ? 1 : variant.split_k;
@@ -135,7 +146,8 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
     const u64 tiles = (u64{shape.n} - 1) / tile_n + 1, parts = tiles * ((shape.m - 1) / tile_m + 1) * split;
     if (tile_n == kFewRows) tried.tile_n = kFewRows;
     if (any_split && !run_at_once(parts, split)) return;
-    if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas()) tried.ctas = sms();
+    if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas())
+      tried.ctas = ctas_in_turn(parts, shape.m, sms());
     const Gemm kernel = kernel_of(shape, tried);
     const u64 time = wgmma_time(kernel, parts, sms());
     if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;
@@ -190,7 +202,10 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
   // Where two CTAs to each tile of few rows of weights leave no SM with two, they are as fast as five rows.
   const bool few_tiles = has_measured_few_rows(shape) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
-  return shape.k > kMostStaged || few_tiles ? 4 : 8;
+  // And where CTAs take tiles in turn, faster than eight.
+  const Gemm narrowest = kernel_of(shape, {.schedule = GemmSchedule::kWgmma, .tile_m = 8});
+  const bool in_turn = shape.format == Format::kQ4_K && shape.n > sms() * kRows && narrowest.takes_ctas();
+  return shape.k > kMostStaged || few_tiles || in_turn ? 4 : 8;
 }
 
 // Whether a path of cuBLASLt has products of such activations on this device.

@@ -263,17 +263,24 @@ TEST_CASE("CTAs that take tiles in turn give the bits that a CTA a tile gives", 
   // no multiples of 16 bytes.
   const std::pair<Format, u32> kShapes[] = {
       {Format::kQ4_K, 1}, {Format::kQ4_K, 7}, {Format::kQ6_K, 3}, {Format::kQ8_0, 11}, {Format::kQ4_0, 9}};
+  const auto checked = [&](Format format, u32 blocks, u32 tile_m) {
+    // Four tiles, two of them with 5 rows of a, two with 2 rows of weights; or more CTAs than tiles.
+    const u32 ctas = std::array{1u, 3u, 5u}[++seed % 3], m = tile_m + 5;
+    Gemm gemm = in_turn(format, blocks, 130, tile_m, ctas);
+    CAPTURE(KernelType(gemm)->text());
+    LaunchData launch = random_launch(gemm, {0, 0, 0, m}, seed);
+    if (seed % 2) reference::level_scales(format, absl::MakeSpan(launch.inputs[0]));  // one pass is enough
+    check(launch);
+    CHECK(same_bits(launch, alone(gemm)));
+  };
   for (const auto& [format, blocks] : kShapes) {
-    for (const u32 tile_m : {72u, std::array{128u, 152u, 256u}[seed % 3]}) {
-      // Four tiles, two of them with 5 rows of a, two with 2 rows of weights; or more CTAs than tiles.
-      const u32 ctas = std::array{1u, 3u, 5u}[++seed % 3], m = tile_m + 5;
-      Gemm gemm = in_turn(format, blocks, 130, tile_m, ctas);
-      CAPTURE(KernelType(gemm)->text());
-      LaunchData launch = random_launch(gemm, {0, 0, 0, m}, seed);
-      if (seed % 2) reference::level_scales(format, absl::MakeSpan(launch.inputs[0]));  // one pass is enough
-      check(launch);
-      CHECK(same_bits(launch, alone(gemm)));
-    }
+    for (const u32 tile_m : {72u, std::array{128u, 152u, 256u}[seed % 3]}) checked(format, blocks, tile_m);
+  }
+  // Two teams: a chunk each, two, or more than the ring has stages; boxes of two chunks, of one, and pieces.
+  for (const u32 chunks : {2u, 4u, 14u}) {
+    for (const u32 tile_m : {8u, 16u, 32u, 48u}) checked(Format::kQ4_K, chunks, tile_m);
+    for (const u32 tile_m : {8u, 16u}) checked(Format::kQ6_K, chunks, tile_m);
+    for (const u32 tile_m : {8u, 16u}) checked(Format::kQ8_0, chunks * 8, tile_m);
   }
   CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 5).launch_shape({0, 0, 0, 73}).grid == Dim3{5});
   CHECK(in_turn(Format::kQ4_K, 1, 1024, 72, 50).launch_shape({0, 0, 0, 73}).grid == Dim3{16});
@@ -322,6 +329,7 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
   for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
     const u32 in_row = 3 * 256 / info(format).block_values;
     for (const std::size_t tile : {0u, 1u, 2u}) checked(in_turn(format, in_row, 300, 72, 2), 9, {tile});
+    for (const std::size_t tile : {0u, 2u}) checked(in_turn(format, in_row / 3 * 4, 300, 16, 2), 9, {tile});
   }
   checked(in_turn(Format::kQ4_K, 2, 35 * 128, 72, 1), 2, {31, 33});  // turns that share a bit
 }
@@ -651,6 +659,29 @@ TEST_CASE("the emulator finds a missing wait between tiles that a CTA takes in t
   CHECK_THAT(without(5, 300, {6, 7}), found);
 }
 
+TEST_CASE("the emulator finds what lacks between two teams that take tiles in turn", "[kernels][gemm]") {
+  const Gemm gemm = in_turn(Format::kQ4_K, 2, 600, 16, 1);
+  const auto without_last = [&](const std::regex& instruction, const std::string& instead) {
+    return complaint_of(gemm, {90, true}, [&](const std::string& ptx) {
+      std::smatch last;
+      for (std::sregex_iterator match(ptx.begin(), ptx.end(), instruction); match != std::sregex_iterator();
+           ++match)
+        last = *match;
+      REQUIRE_FALSE(last.empty());
+      std::string text = ptx;
+      return text.replace(last.position(), last.length(), last.format(instead));
+    });
+  };
+  // Sums are added when they have been kept, and kept when those of the tile before have been added: when the
+  // scales of its rows have been used, for which the last of a copier's waits is.
+  CHECK_THAT(
+      without_last(std::regex("bar\\.sync 1, 512;"), ""),
+      Catch::Matchers::Contains("race in shared memory") || Catch::Matchers::Contains("nothing has written"));
+  CHECK_THAT(without_last(std::regex("mbarrier\\.try_wait\\.parity\\.shared\\.b64 (%p[0-9]+), .*;"),
+                          "setp.eq.u32 $1, 0, 0;"),
+             Catch::Matchers::Contains("lacks 0 of 1 arrivals"));
+}
+
 TEST_CASE("the emulator finds that a cluster does not meet before its sums are added", "[kernels][gemm]") {
   Gemm gemm = product(Format::kQ4_K, 2, 5, {GemmSchedule::kWgmma, Activations::kF16});
   gemm.tile_m = 8;
@@ -723,12 +754,15 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   CHECK_THAT(std::string(KernelType(too_many)->validate().message()), Catch::Matchers::Contains("split_k"));
   refused({.schedule = GemmSchedule::kWgmma, .a_type = Activations::kF16, .tile_m = 256, .split_k = 2},
           "split_k is 2 with tile_m 256; it goes with tiles up to 128 rows");
-  refused(
-      in_turn(Format::kQ4_K, 1, 64, 64, 132),
-      "ctas is 132 with schedule wgmma, tile_m 64 and split_k 0; it belongs to wgmma with tile_m from 72");
+  refused(in_turn(Format::kQ4_K, 3, 64, 16, 132),
+          "ctas is 132 with schedule wgmma, k 768, tile_m 16, tile_n 0 and split_k 0; it belongs to wgmma");
+  Gemm four_teams = in_turn(Format::kQ4_K, 8, 64, 16, 132);
+  four_teams.tile_n = 64;
+  refused(four_teams, "tile_n 64 and split_k 0");
+  refused(in_turn(Format::kQ8_0, 8 * 16, 64, 64, 132), "tile_m 64");  // no room for two chunks a team
   Gemm shared = in_turn(Format::kQ4_K, 8, 64, 128, 132);
   shared.split_k = 2;
-  refused(shared, "tile_m 128 and split_k 2");
+  refused(shared, "tile_m 128, tile_n 0 and split_k 2");
   refused({.tile_m = 128, .ctas = 132}, "ctas is 132 with schedule mma");
   const auto built = build_kernel(*KernelType(Gemm{}), {{75, false}});
   CHECK(built.status().message().find("schedule mma needs sm_80") != std::string::npos);

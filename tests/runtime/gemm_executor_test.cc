@@ -189,6 +189,19 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 256) == "wgmma tile_m=64");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 100) == "wgmma tile_m=104 split_k=3");
   CHECK(path({90, true}, Activations::kF16, Format::kQ4_K, 513) == "wgmma tile_m=136");
+  // More tiles than SMs: in turn, by so many CTAs that those that stage a have SMs too, but no turn is
+  // longer.
+  const auto many = [&](u32 n, u32 m, u32 k = 4096) {
+    const DevicePolicy policy(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
+    return take(policy.choose({.n = n, .k = k, .m = m, .a_type = Activations::kF32}, true))
+        .variant.to_string();
+  };
+  CHECK(many(28672, 8) == "wgmma tile_m=8 ctas=128");
+  CHECK(many(28672, 16) == "wgmma tile_m=16 ctas=124");
+  CHECK(many(28672, 64) == "wgmma tile_m=64 ctas=112");
+  CHECK(many(28672, 128) == "wgmma tile_m=128 ctas=132");
+  CHECK(many(128256, 16) == "wgmma tile_m=16 ctas=126");
+  CHECK(many(28672, 16, 768) == "wgmma tile_m=16");
   // As many as run at once: not 4 for each of 32.
   const DevicePolicy wide(DeviceProperties::of({90, true}, DeviceKind::kCuda, 132), {}, {});
   const GemmShape long_rows = {.k = 14336, .m = 16, .a_type = Activations::kF16};
@@ -217,6 +230,8 @@ TEST_CASE("every target has a matrix product", "[runtime][gemm]") {
   };
   CHECK(few_of({90, true}, {.m = 8}) == 4);
   CHECK(few_of({90, true}, {.n = 8192, .m = 8}) == 8);
+  CHECK(few_of({90, true}, {.n = 28672, .m = 8}) == 4);
+  CHECK(few_of({90, true}, {.n = 28672, .k = 768, .m = 8}) == 8);  // which two teams cannot share in turn
   CHECK(few_of({90, true}, {.format = Format::kQ6_K, .m = 8}) == 8);
   CHECK(few_of({90, true}, {.k = 14336, .m = 8}) == 4);
   CHECK(few_of({90, true}, {.m = 8}, false) == 16);

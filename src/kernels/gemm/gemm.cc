@@ -53,9 +53,11 @@ absl::Status Gemm::validate() const {
     return refuse(
         str_cat("split_k is ", split_k, " with tile_m ", tile_m, "; it goes with tiles up to 128 rows"));
   if (ctas && !takes_ctas()) {
-    return refuse(str_cat("ctas is ", ctas, " with schedule ", chosen, ", tile_m ", tile_m, " and split_k ",
-                          split_k, "; it belongs to wgmma with tile_m from ", kLeastInTurn,
-                          " and no split_k"));
+    return refuse(
+        str_cat("ctas is ", ctas, " with schedule ", chosen, ", k ", k, ", tile_m ", tile_m, ", tile_n ",
+                tile_n, " and split_k ", split_k,
+                "; it belongs to wgmma with a tile_m, no tile_n and no split_k, and to narrow tiles, "
+                "whose k two teams share, where k is a multiple of 512: leave ctas out"));
   }
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
   if (tile_m == 0) return absl::OkStatus();
@@ -69,6 +71,10 @@ absl::Status Gemm::validate() const {
                                                    : str_cat(", a multiple of ", takes.tile_step);
   return refuse(str_cat("tile_m is ", tile_m, " with schedule ", chosen, "; there it is ", takes.least_tile_m,
                         " to ", takes.most_tile_m, which));
+}
+
+bool Gemm::takes_ctas() const {
+  return schedule == GemmSchedule::kWgmma && tile_m && gemm::wgmma_takes_turns(*this);
 }
 
 LaunchShape Gemm::launch_shape(const Args& args) const {

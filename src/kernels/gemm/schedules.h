@@ -31,6 +31,8 @@ inline constexpr u32 kFewRows = 64, kMostOfFew = 16;
 Shape wgmma_shape(const Gemm& g);
 std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights);
 void build_wgmma(KernelBuilder& k, const Gemm& g);
+// Whether CTAs can take tiles of this shape in turn.
+bool wgmma_takes_turns(const Gemm& g);
 
 // Which outputs a CTA has: those from row `first_n` of the weights and row `first_m` of a on. CTAs with the
 // same weights are neighbours.

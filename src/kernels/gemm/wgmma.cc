@@ -75,8 +75,8 @@ class WgmmaKernel {
         rank_(s_.split > 1 ? k.cluster_ctarank() : k.constant<u32>(0)),
         first_chunk_(s_.split > 1 ? first_chunk_of(rank_) : k.constant<u32>(0)),
         end_chunk_(end_chunk()),
-        sums_(at<f32>(shared)),
         received_(at<f32>(assume_aligned<16>(shared + (s_.slab_bytes() + s_.stages * s_.stage)))),
+        sums_(s_.kept ? received_ : at<f32>(shared)),
         slabs_(k, shared, s_.slab_sets, s_.set()),
         chunks_(k, assume_aligned<16>(shared + s_.slab_bytes()), s_.stages, s_.stage),
         inverses_(k, at<std::byte>(k.shared<f32, 16>(s_.columns)), 1, s_.columns * sizeof(f32)) {
@@ -384,14 +384,18 @@ class WgmmaKernel {
     if (in_turn()) slabs_.release(before, lane_);
     inverses_.wait_full(at.inverses);
     sums->scale(units.inverse(0), units.inverse(1));
-    if (s_.teams == 1 && s_.split == 1) {
+    const auto store_tile = [&] {
       store(part.tile, *sums);
-      if (!in_turn()) return;
-      inverses_.release(at.inverses, lane_);
-      return at.inverses.advance();
+      if (in_turn()) inverses_.release(at.inverses, lane_);
+    };
+    if (s_.teams == 1 && s_.split == 1) {
+      store_tile();
+      if (in_turn()) at.inverses.advance();
+      return;
     }
-    // Where sums come in place of the stages, these are no longer read.
-    if (s_.teams > 1 || !s_.received) k_.bar_sync(kSumsBarrier, s_.consumers());
+    // Where sums come in place of the stages, these are no longer read. Elsewhere the sums of the tile before
+    // have been added, since its rows' scales, which came in place of these, were used after them.
+    if (!s_.kept && (s_.teams > 1 || !s_.received)) k_.bar_sync(kSumsBarrier, s_.consumers());
     if (s_.teams > 1) {
       k_.if_(team > 0u, [&] { keep(*sums, team); });
       k_.bar_sync(kSumsBarrier, s_.consumers());
@@ -402,9 +406,10 @@ class WgmmaKernel {
       } else if (s_.split > 1) {
         keep_total(*sums);
       } else {
-        store(part.tile, *sums);
+        store_tile();
       }
     });
+    if (in_turn()) at.inverses.advance();
   }
 
   Reg<u32> warp_in_team() const { return thread_ / 32u % s_.team_warps(); }
@@ -478,10 +483,8 @@ class WgmmaKernel {
 
   // ---- Sums over teams and a cluster
 
-  // What teams but the first keep for it, and then the first for the cluster, in place of the stages: for
-  // each of them f32 [columns][sums_pitch()].
-  u32 kept() const { return s_.columns * s_.sums_pitch(); }
-  // Where accumulator `i` of a group lies, of each team's lane alike.
+  // What teams but the first keep for it, and then the first for the cluster. Where accumulator `i` of a
+  // group lies, of each team's lane alike.
   SharedPtr<f32> place(u32 group, u32 i) const {
     const Reg<u32> column = (lane_ & 3u) * 2u, row = row_in_tile() + (lane_ >> 2);
     const auto own = sums_ + (column * s_.sums_pitch() + row);
@@ -491,7 +494,7 @@ class WgmmaKernel {
   Reg<f32> total(const WarpgroupSums& sums, u32 group, u32 i) const {
     Reg<f32> sum = sums[group * 4 + i];
     for (u32 other = 0; other + 1 < s_.teams; ++other)
-      sum = sum + ld_shared(place(group, i) + other * kept());
+      sum = sum + ld_shared(place(group, i) + other * s_.sums_of_team());
     return sum;
   }
   void for_each_sum(absl::FunctionRef<void(u32 group, u32 i)> visit) const {
@@ -501,7 +504,7 @@ class WgmmaKernel {
   }
   // By another team than the first; by the first.
   void keep(const WarpgroupSums& sums, const Reg<u32>& team) const {
-    const Reg<u32> before = s_.teams > 2 ? (team - 1u) * kept() : k_.constant<u32>(0);
+    const Reg<u32> before = s_.teams > 2 ? (team - 1u) * s_.sums_of_team() : k_.constant<u32>(0);
     for_each_sum([&](u32 group, u32 i) { st_shared(place(group, i) + before, sums[group * 4 + i]); });
   }
   void keep_total(const WarpgroupSums& sums) const {
@@ -587,8 +590,8 @@ class WgmmaKernel {
   const Reg<u32> groups_;                   // of 8 rows of a
   const Reg<u32> rank_;                     // in the cluster
   const Reg<u32> first_chunk_, end_chunk_;  // whole ones
-  const SharedPtr<f32, 16> sums_;  // in place of slabs and stages, for the first team or all of the cluster
-  const SharedPtr<f32, 16> received_;  // behind the stages, from all of the cluster
+  const SharedPtr<f32, 16> received_;       // behind the stages, from all of the cluster
+  const SharedPtr<f32, 16> sums_;  // there or in place of slabs and stages, for the first team or the cluster
   const parts::Ring slabs_, chunks_;
   const parts::Ring inverses_;  // of the tile's rows of a
   std::optional<Part> own_;     // of a CTA that has one tile
@@ -599,6 +602,16 @@ class WgmmaKernel {
 Shape wgmma_shape(const Gemm& g) {
   const Geometry s = geometry_of(g);
   return {s.columns, s.rows, s.threads(), s.shared_bytes, s.split};
+}
+
+bool wgmma_takes_turns(const Gemm& g) {
+  if (g.tile_n || g.split_k) return false;
+  Gemm in_turn = g;
+  in_turn.ctas = 1;
+  const Geometry s = geometry_of(in_turn);
+  if (s.teams == 1) return true;
+  // Each stage and set is the same team's in every tile, and there is room for two chunks of each team.
+  return g.k % (s.teams * kChunkValues) == 0 && s.stages * s.chunks_in_stage >= 2 * s.teams;
 }
 
 std::optional<TiledTensor> wgmma_tensor(const Gemm& g, u64 weights) {

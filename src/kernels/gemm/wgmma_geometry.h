@@ -25,6 +25,7 @@ struct Geometry {
   u32 shared_bytes;
   u32 split;
   u32 received;  // bytes for sums that others of the cluster send; 0: each keeps its own until all have met
+  u32 kept;      // bytes for sums that teams keep behind the stages, which hold another tile then; 0: in them
 
   u32 stage_step() const { return teams / chunks_in_stage; }  // from a team's stage to its next
   u32 set() const { return slabs_in_set * slab; }
@@ -38,6 +39,8 @@ struct Geometry {
   // Of the cluster, each adds and stores what so many warps of a team have, at most.
   u32 own_warps() const { return (team_warps() + split - 1) / split; }
   u32 sums_of_warp() const { return columns * kRowsOfWarp; }
+  // What a team keeps, f32 [columns][sums_pitch()].
+  u32 sums_of_team() const { return columns * sums_pitch(); }
 };
 
 // Registers of a thread, where the launch gives all of them less than consumers need and copiers can spare
@@ -62,15 +65,6 @@ constexpr u32 most_columns_of_teams(Format format) {
   }
 }
 
-static_assert(
-    [] {
-      for (const FormatInfo& format : kFormats) {
-        if (most_columns_of_teams(format.format) >= Gemm::kLeastInTurn) return false;
-      }
-      return true;
-    }(),
-    "who takes tiles in turn is one team");
-
 inline Geometry geometry_of(const Gemm& g) {
   Geometry s;
   s.columns = g.tile_m ? g.tile_m : 64;
@@ -86,8 +80,9 @@ inline Geometry geometry_of(const Gemm& g) {
   s.slab_sets = std::min(kMostSets * (kRows / s.rows), wanted_bytes / s.set() / turn * turn);
   const auto stage_bytes = [&] { return s.rows * ChunkLayout(g, s.chunks_in_stage).pitch; };
   constexpr u32 kBarrierBytes = 512;  // of the rings, and more
-  const u32 room =
-      static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes - s.columns * u32{sizeof(f32)};
+  s.kept = g.ctas ? (s.teams - 1) * s.sums_of_team() * u32{sizeof(f32)} : 0;
+  const u32 room = static_cast<u32>(limits(kHopper).shared_bytes_per_cta()) - kBarrierBytes -
+                   s.columns * u32{sizeof(f32)} - s.kept;
   const auto stages = [&] { return (room - s.slab_bytes()) / stage_bytes(); };
   // A chunk for each team, if a few such stages have room.
   s.chunks_in_stage = s.teams;
@@ -101,7 +96,7 @@ inline Geometry geometry_of(const Gemm& g) {
   s.split = std::max(g.split_k, 1u);
   s.received = s.split * s.own_warps() * s.sums_of_warp() * u32{sizeof(f32)};
   if (s.split == 1 || s.shared_bytes + s.received > room) s.received = 0;
-  s.shared_bytes += s.received;
+  s.shared_bytes += s.received + s.kept;
   return s;
 }
 
