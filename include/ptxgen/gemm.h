@@ -153,12 +153,13 @@ struct PTXGEN_API Gemm {
                        {32, 128, 32}),
         optional_field("split_k", &Gemm::split_k,
                        "who shares k: mma: 2 teams of warps of a CTA; wgmma: 2 to 8 CTAs, a cluster", {2, 8}),
-        optional_field("ctas", &Gemm::ctas,
-                       "wgmma without tile_n and split_k, and where two teams of warps share k, of an even "
-                       "number of 256 values: at most so many CTAs, as many as a device has SMs, which take "
-                       "tiles in turn and begin to read one while they store the one before; left out: a CTA "
-                       "a tile",
-                       {1, 65536}),
+        optional_field(
+            "ctas", &Gemm::ctas,
+            "wgmma without tile_n and split_k; narrow tiles, whose k two teams of warps share, "
+            "where k is a multiple of 512 and two chunks of each have room: at most so many CTAs, as "
+            "many as a device has SMs, which take tiles in turn and begin to read one while they "
+            "store the one before; left out: a CTA a tile",
+            {1, 65536}),
         fixed_field("format", &Gemm::format));
   }
   struct Args {

@@ -12,10 +12,10 @@ namespace internal {
 
 // What stages f32 activations for such products by `variant`. Measured on an H200: before a few long rows are
 // multiplied a single CTA takes longest to convert them; but four need SMs that the product before leaves
-// free, as one by tiles of fewer rows of weights does not.
+// free, as one by tiles of fewer rows of weights, or by tiles in turn, does not.
 inline StageF16 stage_of(const GemmShape& shape, const GemmVariant& variant) {
   constexpr u32 kFewRows = 16, kLongRow = 8192, kCtas = 4;
-  const bool shared = variant.schedule == GemmSchedule::kWgmma && variant.tile_n == 0 &&
+  const bool shared = variant.schedule == GemmSchedule::kWgmma && variant.tile_n == 0 && variant.ctas == 0 &&
                       shape.m <= kFewRows && shape.k > kLongRow;
   return {.k = shape.k, .order = staged_order(shape.format), .ctas = shared ? kCtas : 0};
 }

@@ -51,8 +51,8 @@ bool has_measured_few_rows(const GemmShape& shape) {
 }
 
 // How many CTAs take `tiles` tiles in turn: one an SM, of which there are fewer than tiles. But the CTAs that
-// stage a few rows of a find no room beside them: these have SMs of their own, where that makes nobody's turn
-// longer.
+// stage `m` rows of a before, if these are few, find no room beside them: they have SMs of their own, where
+// that makes nobody's turn longer.
 u32 ctas_in_turn(u64 tiles, u32 m, u32 sms) {
   constexpr u32 kFew = 64, kRowsOfCta = 2;
   const u64 turns = (tiles + sms - 1) / sms;
@@ -147,7 +147,7 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
     if (tile_n == kFewRows) tried.tile_n = kFewRows;
     if (any_split && !run_at_once(parts, split)) return;
     if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas())
-      tried.ctas = ctas_in_turn(parts, shape.m, sms());
+      tried.ctas = ctas_in_turn(parts, stages(shape, tried) ? shape.m : 0, sms());
     const Gemm kernel = kernel_of(shape, tried);
     const u64 time = wgmma_time(kernel, parts, sms());
     if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;

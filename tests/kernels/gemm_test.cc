@@ -302,7 +302,9 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
           "[kernels][gemm][device]") {
   if (!test_device().target().supports({90, true})) return;
   std::uint64_t seed = 2700;
-  const auto checked = [&](const Gemm& gemm, u32 m, const std::set<std::size_t>& tiles) {
+  // A block of a row becomes too large for it, the `back`-th from its end.
+  const auto checked = [&](const Gemm& gemm, u32 m, const std::set<std::size_t>& tiles,
+                           std::size_t back = 1) {
     LaunchData launch = random_launch(gemm, {0, 0, 0, m}, ++seed);
     const absl::Span<std::byte> weights = absl::MakeSpan(launch.inputs[0]);
     reference::level_scales(gemm.format, weights);
@@ -312,7 +314,7 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
     };
     const std::size_t in_row = gemm.k / info(gemm.format).block_values;
     for (std::size_t row = 0; row < gemm.n; ++row) {
-      if (changes(row)) set_d(gemm.format, weights, row * in_row + in_row - 1, k2To13);
+      if (changes(row)) set_d(gemm.format, weights, (row + 1) * in_row - back, k2To13);
     }
     CAPTURE(KernelType(gemm)->text(), tiles);
     check(launch);
@@ -329,7 +331,9 @@ TEST_CASE("a tile whose units do not fit is multiplied again among those that a 
   for (const Format format : {Format::kQ4_K, Format::kQ6_K, Format::kQ8_0}) {
     const u32 in_row = 3 * 256 / info(format).block_values;
     for (const std::size_t tile : {0u, 1u, 2u}) checked(in_turn(format, in_row, 300, 72, 2), 9, {tile});
-    for (const std::size_t tile : {0u, 2u}) checked(in_turn(format, in_row / 3 * 4, 300, 16, 2), 9, {tile});
+    // Either of two teams, whose chunks alternate, finds it.
+    const Gemm narrow = in_turn(format, in_row / 3 * 4, 300, 16, 2);
+    for (const std::size_t tile : {0u, 2u}) checked(narrow, 9, {tile}, 1 + tile / 2 * in_row / 3);
   }
   checked(in_turn(Format::kQ4_K, 2, 35 * 128, 72, 1), 2, {31, 33});  // turns that share a bit
 }
@@ -759,7 +763,8 @@ TEST_CASE("matrix products refuse what they cannot do", "[kernels][gemm]") {
   Gemm four_teams = in_turn(Format::kQ4_K, 8, 64, 16, 132);
   four_teams.tile_n = 64;
   refused(four_teams, "tile_n 64 and split_k 0");
-  refused(in_turn(Format::kQ8_0, 8 * 16, 64, 64, 132), "tile_m 64");  // no room for two chunks a team
+  refused(in_turn(Format::kQ8_0, 8 * 16, 64, 64, 132), "shared memory has room for two chunks of each");
+  refused(in_turn(Format::kQ4_K, 8, 64, 4, 132), "ctas is 132 with schedule wgmma, k 2048, tile_m 4");
   Gemm shared = in_turn(Format::kQ4_K, 8, 64, 128, 132);
   shared.split_k = 2;
   refused(shared, "tile_m 128, tile_n 0 and split_k 2");

@@ -29,9 +29,9 @@ std::vector<u32> around(u32 value) {
   return {value, value / 2, value * 2};
 }
 
-std::vector<Axis> axes(const GemvVariant& base) {
+std::vector<Axis> axes(const GemvVariant& base, u32 sm_count) {
   const StreamPlan& plan = base.plan;
-  const Axis ctas = axis(&StreamPlan::ctas, {plan.ctas, plan.ctas * 2});
+  const Axis ctas = axis(&StreamPlan::ctas, {plan.ctas, sm_count, plan.ctas * 2});
   const Axis ctas_per_sm = axis(&StreamPlan::ctas_per_sm, {1, 2});
   if (base.schedule == Schedule::kMmaDirect)
     return {axis(&MmaPlan::columns, {8, 16}), axis(&MmaPlan::warps, {4, 8, 16}), ctas_per_sm, ctas};
@@ -59,7 +59,7 @@ std::vector<Axis> axes(const GemvVariant& base) {
 std::vector<GemvVariant> plans(const GemvShape& shape, Schedule schedule, u32 sm_count) {
   const GemvVariant base = with_plan(shape, schedule, sm_count);
   std::vector<GemvVariant> all = {base};
-  for (const auto& [set, values] : axes(base)) {
+  for (const auto& [set, values] : axes(base, sm_count)) {
     std::vector<GemvVariant> more;
     for (const GemvVariant& variant : all) {
       for (const u32 value : values) {
@@ -73,7 +73,7 @@ std::vector<GemvVariant> plans(const GemvShape& shape, Schedule schedule, u32 sm
   std::erase_if(all, [&](const GemvVariant& variant) {
     const StreamPlan& plan = variant.plan;
     return plan.stages == 0 || plan.in_flight > plan.stages ||
-           (plan.ctas > base.plan.ctas && plan.ctas_per_sm < 2) ||
+           (plan.ctas > std::max(base.plan.ctas, sm_count) && plan.ctas_per_sm < 2) ||
            (schedule == Schedule::kStream ? plan.groups : variant.mma_plan.chunk) == 0;
   });
   return all;
@@ -146,9 +146,19 @@ std::vector<GemmVariant> candidates(const GemmShape& shape, const GemmVariant& b
         if (is_mma ? !tile_n : tile_n && base.schedule != GemmSchedule::kWgmma) continue;
         for (const u32 split_k : {0u, 2u, 3u, 4u, 8u})
           wanted.push_back({base.schedule, tile_m, tile_n, split_k});
-        GemmVariant in_turn = {
-            .schedule = base.schedule, .tile_m = tile_m, .tile_n = tile_n, .ctas = sm_count};
-        if (kernel_of(shape, in_turn).takes_ctas()) wanted.push_back(in_turn);
+        // More tiles than SMs in turn: by a CTA an SM, and by the fewest whose turns are no longer.
+        GemmVariant in_turn = {.schedule = base.schedule, .tile_m = tile_m, .tile_n = tile_n};
+        const Gemm kernel = kernel_of(shape, in_turn);
+        if (!kernel.takes_ctas()) continue;
+        Gemm::Args args;
+        args.m = shape.m;
+        const u64 tiles = kernel.launch_shape(args).grid.x;
+        const u64 turns = (tiles + sm_count - 1) / sm_count;
+        if (turns < 2) continue;
+        for (const u64 ctas : {u64{sm_count}, (tiles + turns - 1) / turns}) {
+          in_turn.ctas = static_cast<u32>(ctas);
+          wanted.push_back(in_turn);
+        }
       }
     }
   }

@@ -57,7 +57,8 @@ absl::Status Gemm::validate() const {
         str_cat("ctas is ", ctas, " with schedule ", chosen, ", k ", k, ", tile_m ", tile_m, ", tile_n ",
                 tile_n, " and split_k ", split_k,
                 "; it belongs to wgmma with a tile_m, no tile_n and no split_k, and to narrow tiles, "
-                "whose k two teams share, where k is a multiple of 512: leave ctas out"));
+                "whose k two teams share, where k is a multiple of 512 and shared memory has room for "
+                "two chunks of each: leave ctas out"));
   }
   if (tile_n == 96) return refuse("tile_n is 96; it must be 32, 64 or 128");
   if (tile_m == 0) return absl::OkStatus();
@@ -74,7 +75,8 @@ absl::Status Gemm::validate() const {
 }
 
 bool Gemm::takes_ctas() const {
-  return schedule == GemmSchedule::kWgmma && tile_m && gemm::wgmma_takes_turns(*this);
+  return schedule == GemmSchedule::kWgmma && info(schedule).takes_tile(tile_m) &&
+         gemm::wgmma_takes_turns(*this);
 }
 
 LaunchShape Gemm::launch_shape(const Args& args) const {

@@ -124,7 +124,8 @@ class WgmmaKernel {
   }
 
  private:
-  // A pass begins with empty rings, the first perhaps with a box on its way.
+  // A pass begins with empty rings, the first perhaps with a box on its way; in a second one that could come
+  // over sums, whose fences count for it only behind the barrier.
   void begin(const Passes::Pass& pass, bool copies) const {
     const u32 readers = s_.chunks_in_stage * s_.team_warps();
     if (copies && copies_ahead()) {
@@ -393,8 +394,9 @@ class WgmmaKernel {
       if (in_turn()) at.inverses.advance();
       return;
     }
-    // Where sums come in place of the stages, these are no longer read. Elsewhere the sums of the tile before
-    // have been added, since its rows' scales, which came in place of these, were used after them.
+    // Where sums come in place of the stages, these are no longer read. Where they lie behind them, the sums
+    // of the tile before have been added: after that the first team lets go of that tile's scales, and this
+    // tile's, for which all have waited, come in their place.
     if (!s_.kept && (s_.teams > 1 || !s_.received)) k_.bar_sync(kSumsBarrier, s_.consumers());
     if (s_.teams > 1) {
       k_.if_(team > 0u, [&] { keep(*sums, team); });
@@ -610,7 +612,7 @@ bool wgmma_takes_turns(const Gemm& g) {
   in_turn.ctas = 1;
   const Geometry s = geometry_of(in_turn);
   if (s.teams == 1) return true;
-  // Each stage and set is the same team's in every tile, and there is room for two chunks of each team.
+  // Each stage and set must be the same team's in every tile; and fewer than two chunks for each are no ring.
   return g.k % (s.teams * kChunkValues) == 0 && s.stages * s.chunks_in_stage >= 2 * s.teams;
 }
 
