@@ -51,13 +51,17 @@ bool has_measured_few_rows(const GemmShape& shape) {
 }
 
 // How many CTAs take `tiles` tiles in turn: one an SM, of which there are fewer than tiles. But the CTAs that
-// stage `m` rows of a before, if these are few, find no room beside them: they have SMs of their own, where
-// that makes nobody's turn longer.
-u32 ctas_in_turn(u64 tiles, u32 m, u32 sms) {
-  constexpr u32 kFew = 64, kRowsOfCta = 2;
+// stage a before, if its rows are few, find no room beside them: they have SMs of their own, where that makes
+// nobody's turn longer.
+u32 ctas_in_turn(u64 tiles, const GemmShape& shape, bool staged, u32 sms) {
+  constexpr u32 kFew = 64;
+  if (!staged || shape.m > kFew) return sms;
   const u64 turns = (tiles + sms - 1) / sms;
   const u32 fewest = static_cast<u32>((tiles + turns - 1) / turns);
-  const u32 staging = m <= kFew ? (m + kSlabGroupRows - 1) / kSlabGroupRows * kSlabGroupRows / kRowsOfCta : 0;
+  StageF16::Args args;
+  args.m = shape.m;
+  const StageF16 stage = {.k = shape.k, .order = staged_order(shape.format)};
+  const u32 staging = static_cast<u32>(stage.launch_shape(args).grid.x);
   return std::max(fewest, sms - std::min(sms, staging));
 }
 
@@ -147,7 +151,7 @@ GemmVariant DevicePolicy::with_wgmma_tiles(const GemmShape& shape, const GemmVar
     if (tile_n == kFewRows) tried.tile_n = kFewRows;
     if (any_split && !run_at_once(parts, split)) return;
     if (parts > sms() && !tried.ctas && kernel_of(shape, tried).takes_ctas())
-      tried.ctas = ctas_in_turn(parts, stages(shape, tried) ? shape.m : 0, sms());
+      tried.ctas = ctas_in_turn(parts, shape, stages(shape, tried), sms());
     const Gemm kernel = kernel_of(shape, tried);
     const u64 time = wgmma_time(kernel, parts, sms());
     if (time >= least || !DescriptorOf<Gemm>(kernel).validate().ok()) return;
@@ -202,10 +206,11 @@ u32 DevicePolicy::most_gemv_rows(const GemmShape& shape, bool aligned,
   if (shape.a_type != Activations::kF32 || !has_wgmma || shape.n < kFewestWeights) return kMostGemvRows;
   // Where two CTAs to each tile of few rows of weights leave no SM with two, they are as fast as five rows.
   const bool few_tiles = has_measured_few_rows(shape) && u64{shape.n} * 2 <= u64{sms()} * kFewRows;
+  if (shape.k > kMostStaged || few_tiles) return 4;
   // And where CTAs take tiles in turn, faster than eight.
-  const Gemm narrowest = kernel_of(shape, {.schedule = GemmSchedule::kWgmma, .tile_m = 8});
-  const bool in_turn = shape.format == Format::kQ4_K && shape.n > sms() * kRows && narrowest.takes_ctas();
-  return shape.k > kMostStaged || few_tiles || in_turn ? 4 : 8;
+  const bool in_turn = shape.format == Format::kQ4_K && shape.n > sms() * kRows &&
+                       kernel_of(shape, {.schedule = GemmSchedule::kWgmma, .tile_m = 8}).takes_ctas();
+  return in_turn ? 4 : 8;
 }
 
 // Whether a path of cuBLASLt has products of such activations on this device.

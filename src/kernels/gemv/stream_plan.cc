@@ -100,8 +100,6 @@ StreamGeometry stream_geometry(const Stream& s, std::size_t index) {
   });
 }
 
-namespace {
-
 // Measured on an H200: tiles of about 18 KB, or half a CTA's share where that is less, so that the first is
 // there sooner; three of them on their way keep the memory busy, two where the ring holds the whole share,
 // and more in a share of many tiles; a ring of 8, or, where such a share lets SMs come apart, of all the
@@ -109,7 +107,7 @@ namespace {
 // four vectors leave the memory time: two tiles on their way for six groups; and where the CTA quantises them
 // too, a ring of 6, and four groups where it has so few rows that its last tile should be a whole one. Three
 // vectors of many rows of q4_K take three on their way; fewer rows and other formats are slower with them.
-StreamPlan plan_for(const Stream& s, u32 sm_count) {
+StreamPlan default_plan(const Stream& s, u32 sm_count) {
   constexpr u32 kTileBytes = 18 << 10, kRingBytes = 148 << 10;
   constexpr u32 kFewSets = 32, kManySets = 96, kTilesOfSome = 6;
   constexpr u32 kManyTiles = 64, kBytesOfMany = 84 << 10, kRingOfMany = 200 << 10;
@@ -173,19 +171,13 @@ StreamPlan plan_for(const Stream& s, u32 sm_count) {
     const u32 by_shared = limits(kHopper).shared_bytes_per_sm / (g.shared_bytes + (1u << 10));
     plan.ctas_per_sm = std::clamp(std::min(by_registers, by_shared), 1u, 3u);
   }
-  return plan;
-}
-
-}  // namespace
-
-StreamPlan default_plan(const Stream& s, u32 sm_count) {
-  const StreamPlan plan = plan_for(s, sm_count);
   // A few CTAs fewer, if all have as many rows then and none waits for a last short tile. But where two are
   // on an SM, that of the next kernel needs one of this on each.
   constexpr u32 kLeastPercent = 95;
-  const u32 n = s.jobs[0].n, rows = (n + plan.ctas - 1) / plan.ctas, ctas = n / rows;
-  const bool alike = s.jobs.size() == 1 && n % rows == 0 && ctas * 100 >= plan.ctas * kLeastPercent;
-  return alike && plan.ctas_per_sm <= 1 ? plan_for(s, ctas) : plan;
+  const u32 alike = static_cast<u32>(rows_of_all / rows);
+  const bool equal = s.jobs.size() == 1 && rows_of_all % rows == 0;
+  if (equal && plan.ctas_per_sm <= 1 && alike * 100 >= plan.ctas * kLeastPercent) plan.ctas = alike;
+  return plan;
 }
 
 absl::Status check_stream(const Stream& s) {
