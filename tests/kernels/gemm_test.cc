@@ -631,19 +631,25 @@ TEST_CASE("the emulator finds what goes wrong in the pipeline of schedule wgmma"
              Catch::Matchers::Contains("deadlock"));
 }
 
+// Of a barrier in shared memory; and what says that it is over.
+const std::regex& wait_for_phase() {
+  static const std::regex wait("mbarrier\\.try_wait\\.parity\\.shared\\.b64 (%p[0-9]+), .*;");
+  return wait;
+}
+constexpr std::string_view kWaited = "setp.eq.u32 $1, 0, 0;";
+
 TEST_CASE("the emulator finds a missing wait between tiles that a CTA takes in turn", "[kernels][gemm]") {
-  const std::regex wait("mbarrier\\.try_wait\\.parity\\.shared\\.b64 (%p[0-9]+), .*;");
   const auto without = [&](u32 blocks, u32 n, const std::set<int>& missing) {
     const Gemm gemm = in_turn(Format::kQ4_K, blocks, n, 72, 1);
     return complaint_of(gemm, {90, true}, [&](const std::string& ptx) {
       std::string text;
       auto from = ptx.begin();
       int i = 0;
-      for (std::sregex_iterator match(ptx.begin(), ptx.end(), wait); match != std::sregex_iterator();
-           ++match) {
+      for (std::sregex_iterator match(ptx.begin(), ptx.end(), wait_for_phase());
+           match != std::sregex_iterator(); ++match) {
         const auto begin = ptx.begin() + match->position();
         text.append(from, begin);
-        text += missing.count(i++) ? "setp.eq.u32 " + match->str(1) + ", 0, 0;" : match->str();
+        text += missing.count(i++) ? match->format(std::string(kWaited)) : match->str();
         from = begin + match->length();
       }
       CHECK(i == 9);
@@ -681,8 +687,7 @@ TEST_CASE("the emulator finds what lacks between two teams that take tiles in tu
   CHECK_THAT(
       without_last(std::regex("bar\\.sync 1, 512;"), ""),
       Catch::Matchers::Contains("race in shared memory") || Catch::Matchers::Contains("nothing has written"));
-  CHECK_THAT(without_last(std::regex("mbarrier\\.try_wait\\.parity\\.shared\\.b64 (%p[0-9]+), .*;"),
-                          "setp.eq.u32 $1, 0, 0;"),
+  CHECK_THAT(without_last(wait_for_phase(), std::string(kWaited)),
              Catch::Matchers::Contains("lacks 0 of 1 arrivals"));
 }
 

@@ -141,7 +141,7 @@ class WgmmaKernel {
     k_.bar_sync(kPassBarrier, s_.threads());
   }
   void end(bool copies) const {
-    k_.fence_proxy_async_shared_cta();  // sums lie where stages come again
+    k_.fence_proxy_async_shared_cta();  // sums may lie where stages come again
     slabs_.end_by_warps(warp_, lane_);
     if (copies && copies_ahead())
       k_.if_(thread_ == s_.consumers(), [&] { chunks_.end_one(k_.constant<u32>(0)); });

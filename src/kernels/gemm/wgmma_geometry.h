@@ -13,7 +13,8 @@ inline constexpr u32 kRows = 128;                                             //
 inline constexpr u32 kWarpgroupRows = 64, kRowsOfWarp = 16, kRowsOfLane = 2;  // of them
 inline constexpr u32 kMostChunks = 8, kMostSets = 8, kFewestStages = 3;       // chunks of kRows
 
-// In shared memory lie sets of slabs of activations, stages of weights, and what others of a cluster send.
+// In shared memory lie sets of slabs of activations, stages of weights, and sums: those that others of a
+// cluster send, or that teams keep.
 struct Geometry {
   u32 columns;  // rows of a
   u32 rows;     // of weights
